@@ -1,0 +1,3 @@
+//! Activities: one file a phase. Each reads the world, decides by domain/, writes on difference, reads back, classifies.
+
+pub mod env;

@@ -1,0 +1,1 @@
+//! Keystone v3 tokens.

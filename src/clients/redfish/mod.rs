@@ -1,0 +1,1 @@
+//! Redfish, thin and tolerant.

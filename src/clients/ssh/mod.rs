@@ -1,0 +1,1 @@
+//! SSH and SFTP with host-key verification.

@@ -1,0 +1,153 @@
+//! Secrets by item and field (K2): from the environment or from a 0600 file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use secrecy::SecretString;
+
+use crate::config::settings::{SecretRef, VaultKind, VaultSettings};
+
+/// A place that holds secrets. Reads anew at each request, so that a rotated secret is seen by the next step.
+#[derive(Debug, Clone)]
+pub struct Vault {
+    settings: VaultSettings,
+}
+
+/// Why a secret could not be had. None of them holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VaultError {
+    #[error("the vault has no item '{item}' with a field '{field}' ({place})")]
+    Missing { item: String, field: String, place: String },
+    #[error("the environment variable '{0}' is not set")]
+    EnvMissing(String),
+    #[error("the file '{path}' could not be read: {cause}")]
+    Unreadable { path: PathBuf, cause: String },
+    #[error("the file '{path}' has mode {mode:04o}: others than its owner can read it (chmod 600 '{path}')")]
+    TooOpen { path: PathBuf, mode: u32 },
+    #[error("the vault file '{path}' is not valid: line {line}: a table an item with text fields is expected")]
+    Malformed { path: PathBuf, line: usize },
+}
+
+impl Vault {
+    pub fn new(settings: VaultSettings) -> Self {
+        Vault { settings }
+    }
+
+    pub fn settings(&self) -> &VaultSettings {
+        &self.settings
+    }
+
+    /// A field of an item.
+    pub fn get(&self, item: &str, field: &str) -> Result<SecretString, VaultError> {
+        let missing = |place: String| VaultError::Missing { item: item.to_owned(), field: field.to_owned(), place };
+        match &self.settings.kind {
+            VaultKind::Env => {
+                let name = env_name(item, field);
+                match std::env::var(&name) {
+                    Ok(value) if !value.is_empty() => Ok(value.into()),
+                    _ => Err(missing(format!("environment variable '{name}'"))),
+                }
+            }
+            VaultKind::File(path) => {
+                let text = read_private(path)?;
+                // The parser's own message quotes the line, which may hold a secret: only its place is told.
+                let items: BTreeMap<String, BTreeMap<String, String>> =
+                    toml::from_str(&text).map_err(|e: toml::de::Error| VaultError::Malformed {
+                        path: path.clone(),
+                        line: e.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1)),
+                    })?;
+                let value = items.get(item).and_then(|fields| fields.get(field)).filter(|value| !value.is_empty());
+                value.map(|v| v.clone().into()).ok_or_else(|| missing(format!("file '{}'", path.display())))
+            }
+        }
+    }
+
+    /// What a reference of the configuration points at.
+    pub fn resolve(&self, reference: &SecretRef) -> Result<SecretString, VaultError> {
+        match reference {
+            SecretRef::Env(name) => match std::env::var(name) {
+                Ok(value) if !value.is_empty() => Ok(value.into()),
+                _ => Err(VaultError::EnvMissing(name.clone())),
+            },
+            SecretRef::File(path) => Ok(read_private(path)?.trim_end_matches(['\n', '\r']).to_owned().into()),
+            SecretRef::Vault { item, field } => self.get(item, field),
+        }
+    }
+
+    /// Name of the item with a host's BMC credential.
+    pub fn bmc_item(&self, host: &str) -> String {
+        self.settings.bmc_item.replace("{host}", host)
+    }
+}
+
+/// The environment variable of an item's field: `MUSTER_SECRET_BMC_GPU_B07_37_PASSWORD`.
+fn env_name(item: &str, field: &str) -> String {
+    let plain = |text: &str| -> String {
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+    };
+    format!("MUSTER_SECRET_{}_{}", plain(item), plain(field))
+}
+
+/// Reads a file that only its owner may read.
+fn read_private(path: &Path) -> Result<String, VaultError> {
+    let unreadable = |e: std::io::Error| VaultError::Unreadable { path: path.to_owned(), cause: e.to_string() };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(VaultError::TooOpen { path: path.to_owned(), mode });
+        }
+    }
+    std::fs::read_to_string(path).map_err(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn vault(text: &str, mode: u32) -> (tempfile::TempDir, Vault) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vault.toml");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let settings = VaultSettings {
+            kind: VaultKind::File(path),
+            dhcp_item: "ssh-config-dhcp".into(),
+            bmc_item: "bmc-{host}".into(),
+            ipmi_item: "ipmi_exporter".into(),
+        };
+        (folder, Vault::new(settings))
+    }
+
+    /// Proves: K2
+    #[test]
+    fn a_private_file_gives_its_fields_and_names_what_it_lacks() {
+        let (_folder, vault) = vault("[bmc-a]\nusername = \"root\"\npassword = \"s3cret\"\n", 0o600);
+        assert_eq!(vault.get("bmc-a", "password").unwrap().expose_secret(), "s3cret");
+        let error = vault.get("bmc-b", "password").unwrap_err().to_string();
+        assert!(error.contains("'bmc-b'") && error.contains("'password'"), "{error}");
+        assert!(!format!("{:?}", vault.get("bmc-a", "password")).contains("s3cret"));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        let (_folder, vault) = vault("[a]\nb = \"c\"\n", 0o644);
+        assert!(matches!(vault.get("a", "b"), Err(VaultError::TooOpen { mode: 0o644, .. })));
+    }
+
+    #[test]
+    fn a_broken_file_names_its_line_and_shows_nothing_of_it() {
+        let (_folder, vault) = vault("[a]\nb = \"fine\"\nc = s3cret\n", 0o600);
+        let error = vault.get("a", "b").unwrap_err();
+        assert!(matches!(error, VaultError::Malformed { line: 3, .. }), "{error:?}");
+        assert!(!error.to_string().contains("s3cret"));
+    }
+
+    #[test]
+    fn variables_are_named_by_item_and_field() {
+        assert_eq!(env_name("bmc-gpu-b07-37", "password"), "MUSTER_SECRET_BMC_GPU_B07_37_PASSWORD");
+    }
+}

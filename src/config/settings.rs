@@ -1,0 +1,277 @@
+//! The settings as the program uses them: validated, with every default filled in.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use url::Url;
+
+use crate::domain::request::{Budgets, Routing, SiteOptions};
+
+/// All settings of one installation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub netbox: NetboxSettings,
+    pub vault: VaultSettings,
+    /// Ironic instances by name, in the order of the file.
+    pub ironic: IndexMap<String, IronicInstance>,
+    /// Sites by NetBox slug, in the order of the file.
+    pub sites: IndexMap<String, SiteSettings>,
+    pub limits: Limits,
+    pub console: ConsoleSettings,
+}
+
+/// Where a secret is. The configuration itself never holds one (K2).
+#[derive(Clone, PartialEq, Eq)]
+pub enum SecretRef {
+    /// `env:NAME`
+    Env(String),
+    /// `file:PATH`, a file of mode 0600 whose whole content, less the last newline, is the secret.
+    File(PathBuf),
+    /// `vault:ITEM/FIELD`
+    Vault { item: String, field: String },
+}
+
+impl fmt::Display for SecretRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SecretRef::Env(name) => write!(f, "env:{name}"),
+            SecretRef::File(path) => write!(f, "file:{}", path.display()),
+            SecretRef::Vault { item, field } => write!(f, "vault:{item}/{field}"),
+        }
+    }
+}
+
+impl fmt::Debug for SecretRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// `[netbox]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetboxSettings {
+    pub url: Url,
+    /// A v1 token, or a v2 token (`nbt_…`); which one is read from the token itself.
+    pub token: SecretRef,
+    pub trust: Trust,
+    /// Of one request.
+    pub timeout: Duration,
+    /// Between two delta reads of devices (O1).
+    pub poll: Duration,
+    /// Between two full reads (O1).
+    pub resync: Duration,
+    /// Custom fields, by their meaning here.
+    pub fields: NetboxFields,
+}
+
+/// Names of the NetBox custom fields that enrollment reads or writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetboxFields {
+    /// On the device role.
+    pub device_class: String,
+    /// On the device type.
+    pub gpu_type: String,
+    /// On the device.
+    pub platform_class: String,
+    /// On the site.
+    pub ntp_server: String,
+    /// On the site.
+    pub syslog_server: String,
+}
+
+/// Which certificates a system may show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// The roots of the platform.
+    System,
+    /// Only this CA (PEM).
+    Ca(PathBuf),
+    /// Exactly the certificate with this SHA-256 fingerprint (of the DER form).
+    Pinned([u8; 32]),
+    /// Any certificate: a visible opt-out.
+    Anything,
+}
+
+/// `[vault]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct VaultSettings {
+    pub kind: VaultKind,
+    /// Item with the DHCP hosts' private key and known_hosts (`ssh-config-dhcp`; fields `private_key`, `known_hosts`).
+    pub dhcp_item: String,
+    /// Item of a host's BMC credential; `{host}` stands for the device name (fields `username`, `password`).
+    pub bmc_item: String,
+    /// Item of the monitoring user (fields `username`, `password`).
+    pub ipmi_item: String,
+}
+
+/// Where the vault is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VaultKind {
+    /// Environment variables `MUSTER_SECRET_<ITEM>_<FIELD>`, upper case, every other character an underscore.
+    Env,
+    /// A TOML file of mode 0600: `[item] field = "…"`.
+    File(PathBuf),
+}
+
+/// `[ironic.NAME]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct IronicInstance {
+    pub url: Url,
+    pub auth: IronicAuth,
+    pub trust: Trust,
+    pub timeout: Duration,
+    /// The device classes that it manages (R1).
+    pub device_classes: Vec<String>,
+    /// The enrol project: owner and lessee of created nodes (E2). `None` leaves both unset.
+    pub project: Option<String>,
+    /// Between two reads of the node list for the fleet view.
+    pub poll: Duration,
+}
+
+/// How Ironic is asked (K3).
+#[derive(Debug, Clone, PartialEq)]
+pub enum IronicAuth {
+    None,
+    HttpBasic { username: String, password: SecretRef },
+    Keystone(Box<KeystoneAuth>),
+}
+
+/// Keystone v3 authentication. The endpoint is the instance's `url`; the catalogue is not asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeystoneAuth {
+    /// With or without `/v3` at its end.
+    pub auth_url: Url,
+    pub method: KeystoneMethod,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum KeystoneMethod {
+    Password { username: String, user_domain: String, password: SecretRef, scope: KeystoneScope },
+    ApplicationCredential { id: String, secret: SecretRef },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeystoneScope {
+    System,
+    Project { name: String, domain: String },
+}
+
+/// `[sites.SLUG]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct SiteSettings {
+    /// Names of the Ironic instances that serve the site; all of them where the file names none.
+    pub ironic: Vec<String>,
+    pub options: SiteOptions,
+    pub dhcp: Option<DhcpSettings>,
+    pub bmc: BmcSettings,
+}
+
+/// `[sites.SLUG.dhcp]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct DhcpSettings {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub server: DhcpServerKind,
+    /// Folder on the DHCP host that holds one entry file per device.
+    pub directory: String,
+    /// Shell commands on the DHCP host. `test` may be left out; `restart` and `validate` may not.
+    pub test: Option<String>,
+    pub restart: String,
+    pub validate: String,
+    /// Independent deadlines (D5).
+    pub connect: Duration,
+    pub login: Duration,
+    pub command: Duration,
+    pub transfer: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DhcpServerKind {
+    Isc,
+    Kea,
+    Dnsmasq,
+}
+
+/// `[sites.SLUG.bmc]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct BmcSettings {
+    /// `https` but for emulated BMCs.
+    pub scheme: String,
+    pub port: Option<u16>,
+    pub trust: Trust,
+    pub connect_timeout: Duration,
+    /// Of one read; writes get twice that.
+    pub timeout: Duration,
+    /// How long a busy BMC (5xx) is waited for within one step (B18).
+    pub busy_budget: Duration,
+    /// How long a reset may take until Redfish is back (B4).
+    pub reset_budget: Duration,
+    pub syslog_port: u16,
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Runs under way at once (G13).
+    pub runs: usize,
+    /// Activities at work at once.
+    pub activities: usize,
+}
+
+/// `[console]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsoleSettings {
+    pub theme: Option<String>,
+    pub ascii: bool,
+    pub mouse: bool,
+}
+
+impl Settings {
+    /// The routing that a run of this site gets as its snapshot (R1, G3).
+    pub fn routing(&self, site: &str) -> Routing {
+        let serves =
+            |name: &String| self.sites.get(site).is_none_or(|s| s.ironic.is_empty() || s.ironic.contains(name));
+        let mut routing = Routing::default();
+        for (name, instance) in self.ironic.iter().filter(|(name, _)| serves(name)) {
+            for class in &instance.device_classes {
+                routing.by_class.entry(class.clone()).or_insert_with(|| name.clone());
+            }
+        }
+        routing
+    }
+}
+
+/// The budgets of the house; every key of `[sites.SLUG.deadlines]` overrides one.
+pub fn default_budgets() -> Budgets {
+    Budgets {
+        max_attempts: 3,
+        node_lock_s: 15 * 60,
+        stable_s: 10 * 60,
+        inspection_s: 40 * 60,
+        power_on_s: 10 * 60,
+        link_guard_s: 5 * 60,
+        link_poll_s: 5,
+        cleaning_s: 4 * 60 * 60,
+        poll_first_s: 5,
+        poll_max_s: 60,
+        proof_s: 5 * 60,
+    }
+}
+
+/// A site's options where the file says nothing: all three groups on, every special case off.
+pub fn default_options() -> SiteOptions {
+    SiteOptions {
+        configure_dhcp: true,
+        configure_bmc: true,
+        ironic_enrol: true,
+        platform_class_activity_ready: false,
+        switch_to_ipmi_after_inspection: false,
+        restrict_boot: true,
+        ironic_tag: "ironic".to_owned(),
+        bmc_tag: "ipmi_exporter".to_owned(),
+        budgets: default_budgets(),
+    }
+}

@@ -1,0 +1,1 @@
+//! Judges an inspected inventory against what NetBox records (V1–V9).

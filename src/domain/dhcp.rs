@@ -1,0 +1,1 @@
+//! Renders and checks a device's DHCP entry (D2).

@@ -1,0 +1,1 @@
+//! Says whether a device may be enrolled, and if not, what to mend where (S1).

@@ -1,0 +1,169 @@
+//! Decides whether a host's links, as the BMC reports them, let an inspection or a clean go on.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::mac::Mac;
+
+/// A link as the BMC reports it. What it cannot report is `Unknown`, a value of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum LinkState {
+    Up,
+    Down,
+    Unknown,
+}
+
+impl LinkState {
+    /// The word that stands on a screen.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LinkState::Up => "UP",
+            LinkState::Down => "DOWN",
+            LinkState::Unknown => "UNKNOWN",
+        }
+    }
+}
+
+/// Where a cable of an interface goes, as NetBox has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct CableEnd {
+    pub switch: String,
+    pub port: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The cable's colour as six hex digits or as NetBox has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+}
+
+/// One frontend interface at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkReading {
+    /// NetBox's interface name.
+    pub interface: String,
+    pub mac: Option<Mac>,
+    pub state: LinkState,
+    /// NIC slot or port as the BMC names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cable: Option<CableEnd>,
+    /// The word that the BMC used, where it is not one of the usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+}
+
+/// What the guard makes of the readings so far.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "verdict")]
+pub enum GuardVerdict {
+    /// A link is up.
+    Pass { interface: String },
+    /// Nothing is up, and at least one link can't be read: go on, Ironic is the truth (L2).
+    PassUnknown { interfaces: Vec<String> },
+    /// All links are down; so much of the budget is observed so far.
+    AllDown { observed: Duration },
+    /// All links were down for the whole budget.
+    Expired { observed: Duration },
+}
+
+/// Folds readings over time. Only observed time counts (G6): a gap longer than `max_gap` between two readings, as a
+/// suspend makes it, adds nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkGuard {
+    budget: Duration,
+    max_gap: Duration,
+    observed: Duration,
+    last_all_down_at: Option<jiff::Timestamp>,
+}
+
+impl LinkGuard {
+    /// A guard whose clock starts with the first reading; call it once the node is powered on (L1).
+    pub fn new(budget: Duration, max_gap: Duration) -> Self {
+        LinkGuard { budget, max_gap, observed: Duration::ZERO, last_all_down_at: None }
+    }
+
+    /// Takes the readings of one poll. An empty list is a reading that doesn't exist, so it is unknown, never "all down".
+    pub fn observe(&mut self, at: jiff::Timestamp, links: &[LinkReading]) -> GuardVerdict {
+        if let Some(up) = links.iter().find(|l| l.state == LinkState::Up) {
+            return GuardVerdict::Pass { interface: up.interface.clone() };
+        }
+        let unknown: Vec<String> =
+            links.iter().filter(|l| l.state == LinkState::Unknown).map(|l| l.interface.clone()).collect();
+        if !unknown.is_empty() || links.is_empty() {
+            return GuardVerdict::PassUnknown { interfaces: unknown };
+        }
+        if let Some(last) = self.last_all_down_at {
+            let gap = Duration::try_from(at.duration_since(last)).unwrap_or(Duration::ZERO);
+            if gap <= self.max_gap {
+                self.observed += gap;
+            }
+        }
+        self.last_all_down_at = Some(at);
+        if self.observed >= self.budget {
+            GuardVerdict::Expired { observed: self.observed }
+        } else {
+            GuardVerdict::AllDown { observed: self.observed }
+        }
+    }
+
+    /// How much of the budget is left.
+    pub fn left(&self) -> Duration {
+        self.budget.saturating_sub(self.observed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(name: &str, state: LinkState) -> LinkReading {
+        LinkReading { interface: name.into(), mac: None, state, slot: None, cable: None, raw: None }
+    }
+
+    fn at(second: i64) -> jiff::Timestamp {
+        jiff::Timestamp::from_second(1_800_000_000 + second).unwrap()
+    }
+
+    fn guard() -> LinkGuard {
+        LinkGuard::new(Duration::from_secs(300), Duration::from_secs(30))
+    }
+
+    /// Proves: L2
+    #[test]
+    fn any_link_up_passes() {
+        let links = [link("eth0", LinkState::Down), link("eth1", LinkState::Up)];
+        assert_eq!(guard().observe(at(0), &links), GuardVerdict::Pass { interface: "eth1".into() });
+    }
+
+    /// Proves: L2
+    #[test]
+    fn an_unknown_link_fails_open_and_an_empty_list_is_not_all_down() {
+        let links = [link("eth0", LinkState::Down), link("eth1", LinkState::Unknown)];
+        assert_eq!(guard().observe(at(0), &links), GuardVerdict::PassUnknown { interfaces: vec!["eth1".into()] });
+        assert_eq!(guard().observe(at(0), &[]), GuardVerdict::PassUnknown { interfaces: vec![] });
+    }
+
+    /// Proves: L1, L2
+    #[test]
+    fn all_down_expires_after_the_whole_observed_budget() {
+        let (mut guard, links) = (guard(), [link("eth0", LinkState::Down)]);
+        for second in (0..300).step_by(5) {
+            assert!(matches!(guard.observe(at(second), &links), GuardVerdict::AllDown { .. }), "{second}");
+        }
+        assert!(matches!(guard.observe(at(300), &links), GuardVerdict::Expired { .. }));
+    }
+
+    #[test]
+    fn a_gap_and_a_clock_set_back_add_nothing() {
+        let (mut guard, links) = (guard(), [link("eth0", LinkState::Down)]);
+        guard.observe(at(0), &links);
+        guard.observe(at(7200), &links);
+        guard.observe(at(3600), &links);
+        assert_eq!(guard.left(), Duration::from_secs(300));
+        guard.observe(at(3605), &links);
+        assert_eq!(guard.left(), Duration::from_secs(295));
+    }
+}

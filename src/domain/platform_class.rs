@@ -1,0 +1,1 @@
+//! Computes a device's platform class key (P2–P8).

@@ -1,0 +1,114 @@
+//! What a run is asked to do, fixed at the moment of submission.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::ids::NodeUuid;
+
+/// The switches of an enrollment (domain document, "Operator parameters").
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EnrollParams {
+    /// `false` skips the inspection and the checks of its data; the cleaning link guard still runs.
+    pub run_inspection: bool,
+    /// A fresh inspection even where the data at hand passes every check.
+    pub force_inspection: bool,
+    /// A cold reset of the BMC even where no password was rotated.
+    pub force_bmc_restart: bool,
+    /// The UUID that the node gets when it is created.
+    pub node_uuid: Option<NodeUuid>,
+    /// Overrides the policy's total attempts; 1 fails fast (G11).
+    pub max_attempts: Option<u32>,
+}
+
+impl Default for EnrollParams {
+    fn default() -> Self {
+        EnrollParams {
+            run_inspection: true,
+            force_inspection: false,
+            force_bmc_restart: false,
+            node_uuid: None,
+            max_attempts: None,
+        }
+    }
+}
+
+/// A site's gates and options as they stood at submission. A later change of the configuration changes no run (G3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteOptions {
+    pub configure_dhcp: bool,
+    pub configure_bmc: bool,
+    pub ironic_enrol: bool,
+    pub platform_class_activity_ready: bool,
+    pub switch_to_ipmi_after_inspection: bool,
+    pub restrict_boot: bool,
+    /// NetBox slug of the tag that marks an enrolled host (C7).
+    pub ironic_tag: String,
+    /// NetBox slug of the tag that says "BMC configuration completed" (B17).
+    pub bmc_tag: String,
+    pub budgets: Budgets,
+}
+
+/// How long a run is patient, in seconds. All are journaled with the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budgets {
+    /// Total attempts of an activity, and of inspections and cleans as wholes (G11, I13, C4).
+    pub max_attempts: u32,
+    /// `node_lock_max_wait`: how long a locked node is waited for (E15).
+    pub node_lock_s: u64,
+    /// Waiting for a stable provision state, and for `manage` (E12, I8).
+    pub stable_s: u64,
+    /// From `inspect` to `manageable` (I13).
+    pub inspection_s: u64,
+    /// From `provide` to `power on` (C1).
+    pub power_on_s: u64,
+    /// The link guard (L1).
+    pub link_guard_s: u64,
+    /// Between two looks at the links (L6).
+    pub link_poll_s: u64,
+    /// The whole cleaning half (C3).
+    pub cleaning_s: u64,
+    /// First and longest wait between two looks at a provision state (C3).
+    pub poll_first_s: u64,
+    pub poll_max_s: u64,
+    /// From the end of the run to an accepted proof (T2).
+    pub proof_s: u64,
+}
+
+/// Which Ironic instance manages which device classes, as it stood at submission (R1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Routing {
+    /// Device class (`COMPUTE_GPU`) to the name of the Ironic instance.
+    pub by_class: BTreeMap<String, String>,
+}
+
+impl Routing {
+    /// The Ironic instance for a device class; `None` where no instance manages it (R2).
+    pub fn resolve(&self, device_class: Option<&str>) -> Option<&str> {
+        self.by_class.get(device_class?).map(String::as_str)
+    }
+}
+
+/// One host to enroll: everything that a run knows before it reads anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnrollRequest {
+    /// The NetBox device name.
+    pub host: String,
+    /// NetBox's id of the device, as the inventory had it.
+    pub netbox_id: u64,
+    /// NetBox slug of the site.
+    pub site: String,
+    /// From the device's role in NetBox; decides the Ironic instance.
+    pub device_class: Option<String>,
+    pub params: EnrollParams,
+    pub options: SiteOptions,
+    pub routing: Routing,
+    /// Who started it: a login name, for the people who share a console.
+    pub submitted_by: String,
+    pub submitted_at: Timestamp,
+    /// The run that this one repeats (G10).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_of: Option<super::ids::RunId>,
+}

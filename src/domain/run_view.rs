@@ -1,0 +1,1 @@
+//! Folds a run's records into what every view and command shows of it.

@@ -1,0 +1,1 @@
+//! The engine: durable execution of workflows.

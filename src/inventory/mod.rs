@@ -1,0 +1,1 @@
+//! The observers of NetBox and Ironic, and their projections.

@@ -1,0 +1,1 @@
+//! A simulated site on loopback: NetBox, Ironic, BMCs, a DHCP host.

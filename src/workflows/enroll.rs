@@ -1,0 +1,1 @@
+//! Enrollment: from a racked host in NetBox to a schedulable Ironic node in `available`.
