@@ -32,11 +32,12 @@ cached_venv() {
     local building=$home.partial
     rm -rf "$building"
     note "filling a venv for $name ($(grep -c == "$lockfile") packages)"
-    "$python" -m venv "$building" >&2
-    # every package is pinned, so the resolver has nothing to decide
-    "$building/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$lockfile" >&2
-    "$building/bin/python" -m pip check >/dev/null
-    mv "$building" "$home"
+    # `set -e` does not reach into $(…), so the chain says what depends on what. Every package is
+    # pinned: the resolver has nothing to decide.
+    "$python" -m venv "$building" >&2 &&
+      "$building/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$lockfile" >&2 &&
+      "$building/bin/python" -m pip check >/dev/null &&
+      mv "$building" "$home" || die "the venv for $name could not be filled"
   fi
   exec 9>&-
   echo "$home"
