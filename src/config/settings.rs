@@ -7,6 +7,8 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use url::Url;
 
+/// The same type as the renderer's: a kind that one knows is a kind that the other knows.
+pub use crate::domain::dhcp::Server as DhcpServerKind;
 use crate::domain::request::{Budgets, Routing, SiteOptions};
 
 /// All settings of one installation.
@@ -188,13 +190,6 @@ pub struct DhcpSettings {
     pub transfer: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DhcpServerKind {
-    Isc,
-    Kea,
-    Dnsmasq,
-}
-
 /// `[sites.SLUG.bmc]`
 #[derive(Debug, Clone, PartialEq)]
 pub struct BmcSettings {
@@ -248,16 +243,16 @@ impl Settings {
 pub fn default_budgets() -> Budgets {
     Budgets {
         max_attempts: 3,
-        node_lock_s: 15 * 60,
-        stable_s: 10 * 60,
-        inspection_s: 40 * 60,
-        power_on_s: 10 * 60,
-        link_guard_s: 5 * 60,
-        link_poll_s: 5,
-        cleaning_s: 4 * 60 * 60,
-        poll_first_s: 5,
-        poll_max_s: 60,
-        proof_s: 5 * 60,
+        node_lock: Duration::from_secs(15 * 60),
+        stable: Duration::from_secs(10 * 60),
+        inspection: Duration::from_secs(40 * 60),
+        power_on: Duration::from_secs(10 * 60),
+        link_guard: Duration::from_secs(5 * 60),
+        link_poll: Duration::from_secs(5),
+        cleaning: Duration::from_secs(4 * 60 * 60),
+        poll_first: Duration::from_secs(5),
+        poll_max: Duration::from_secs(60),
+        proof: Duration::from_secs(5 * 60),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a run is asked to do, fixed at the moment of submission.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -51,30 +52,31 @@ pub struct SiteOptions {
     pub budgets: Budgets,
 }
 
-/// How long a run is patient, in seconds. All are journaled with the request.
+/// How long a run is patient. All are journaled with the request. In the configuration each key has the suffix `_s` and is
+/// in seconds, fractions allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budgets {
     /// Total attempts of an activity, and of inspections and cleans as wholes (G11, I13, C4).
     pub max_attempts: u32,
     /// `node_lock_max_wait`: how long a locked node is waited for (E15).
-    pub node_lock_s: u64,
+    pub node_lock: Duration,
     /// Waiting for a stable provision state, and for `manage` (E12, I8).
-    pub stable_s: u64,
+    pub stable: Duration,
     /// From `inspect` to `manageable` (I13).
-    pub inspection_s: u64,
+    pub inspection: Duration,
     /// From `provide` to `power on` (C1).
-    pub power_on_s: u64,
+    pub power_on: Duration,
     /// The link guard (L1).
-    pub link_guard_s: u64,
+    pub link_guard: Duration,
     /// Between two looks at the links (L6).
-    pub link_poll_s: u64,
+    pub link_poll: Duration,
     /// The whole cleaning half (C3).
-    pub cleaning_s: u64,
+    pub cleaning: Duration,
     /// First and longest wait between two looks at a provision state (C3).
-    pub poll_first_s: u64,
-    pub poll_max_s: u64,
+    pub poll_first: Duration,
+    pub poll_max: Duration,
     /// From the end of the run to an accepted proof (T2).
-    pub proof_s: u64,
+    pub proof: Duration,
 }
 
 /// Which Ironic instance manages which device classes, as it stood at submission (R1).

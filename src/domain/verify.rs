@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::Owner;
+use super::failure::{Failure, FailureCode, Owner};
+use super::phase::Phase;
 
 /// The outcome of one check. `Unknown` is neither: what was not reported is said so, and whether it passes is the rule's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,5 +61,95 @@ impl Verification {
     /// The failed checks, in their order.
     pub fn failed(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| check.verdict == Verdict::Fail)
+    }
+
+    /// The failure that the mismatches amount to: every one of them is in its message (V10). The code and the owner follow
+    /// the mismatches: a wrong cable before all else, since it is mended at the rack.
+    pub fn failure(&self, host: &str, phase: Phase) -> Failure {
+        let failed: Vec<&Check> = self.failed().collect();
+        let onsite = failed.iter().any(|check| check.owner == Some(Owner::Onsite));
+        let cables = failed.iter().any(|check| check.kind == "lldp" && check.owner == Some(Owner::Onsite));
+        let code = if cables { FailureCode::CablesWrong } else { FailureCode::VerificationFailed };
+        let owner = if onsite { Owner::Onsite } else { failed.iter().find_map(|c| c.owner).unwrap_or(code.owner()) };
+        let mut message = match &self.diagnosis {
+            Some(diagnosis) => format!("{host}: {diagnosis}: "),
+            None => format!("{host}: "),
+        };
+        let facts: Vec<String> = failed
+            .iter()
+            .map(|check| format!("{} is '{}', expected '{}'", check.title(), check.observed, check.expected))
+            .collect();
+        message.push_str(&facts.join("; "));
+        let mut actions: Vec<&str> = Vec::new();
+        for action in failed.iter().filter_map(|check| check.action.as_deref()) {
+            if !actions.contains(&action) {
+                actions.push(action);
+            }
+        }
+        let action = match actions.is_empty() {
+            true => "compare the host with its NetBox record and mend whichever is wrong, then enroll again".to_owned(),
+            false => actions.join("; "),
+        };
+        let mut failure = Failure::new(code, phase, message, action).owned_by(owner);
+        for check in failed {
+            failure = failure.with_evidence(format!("check {}", check.title()), check.observed.clone());
+        }
+        failure
+    }
+}
+
+impl Check {
+    /// `lldp eth0`, `memory`.
+    pub fn title(&self) -> String {
+        if self.subject.is_empty() { self.kind.clone() } else { format!("{} {}", self.kind, self.subject) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: &str, subject: &str, verdict: Verdict, owner: Option<Owner>, action: Option<&str>) -> Check {
+        Check {
+            kind: kind.into(),
+            subject: subject.into(),
+            expected: "leaf-b07-1 swp14".into(),
+            observed: "leaf-b07-2 swp14".into(),
+            verdict,
+            rule: String::new(),
+            hint: None,
+            owner,
+            action: action.map(str::to_owned),
+        }
+    }
+
+    /// Proves: V10
+    #[test]
+    fn every_mismatch_is_in_the_failure_and_a_wrong_cable_decides_the_owner() {
+        let swap = Some("swap the two cables at the host");
+        let verification = Verification {
+            checks: vec![
+                check("gpu", "10de:2901", Verdict::Fail, Some(Owner::InfraEng), None),
+                check("lldp", "eth0", Verdict::Fail, Some(Owner::Onsite), swap),
+                check("lldp", "eth1", Verdict::Fail, Some(Owner::Onsite), swap),
+                check("carrier", "eth1", Verdict::Unknown, None, None),
+            ],
+            inspected_at: None,
+            diagnosis: Some("eth0 and eth1 are swapped".into()),
+        };
+        assert!(!verification.passed());
+        let failure = verification.failure("gpu-b07-37", Phase::Inspection);
+        assert_eq!((failure.code, failure.owner), (FailureCode::CablesWrong, Owner::Onsite));
+        for part in ["eth0 and eth1 are swapped", "gpu 10de:2901 is", "lldp eth0 is", "lldp eth1 is"] {
+            assert!(failure.message.contains(part), "{part}: {}", failure.message);
+        }
+        assert_eq!(failure.action, "swap the two cables at the host");
+        assert_eq!(failure.evidence.len(), 3);
+    }
+
+    #[test]
+    fn what_is_not_reported_fails_nothing() {
+        let checks = vec![check("carrier", "eth0", Verdict::Unknown, None, None)];
+        assert!(Verification { checks, inspected_at: None, diagnosis: None }.passed());
     }
 }

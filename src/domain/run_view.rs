@@ -1,1 +1,0 @@
-//! Folds a run's records into what every view and command shows of it.

@@ -1,0 +1,248 @@
+//! Serves HTTP for every service of the lab: one ledger, one set of fault rules, connections that can be cut.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::connect_info::{ConnectInfo, Connected};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::serve::{IncomingStream, Listener};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use super::faults::{Asked, Instead};
+use super::ledger::{Note, System};
+use super::world::World;
+
+/// The largest body that a service of the lab reads.
+const BODY_MAX: usize = 8 * 1024 * 1024;
+
+/// Whose requests these are, and how the ledger and the fault rules are to read them.
+#[derive(Clone)]
+pub struct Served {
+    pub world: World,
+    pub system: System,
+    /// The device that the whole server stands for (a BMC).
+    pub device: Option<String>,
+    /// The device that a request is about, by its path and JSON body, where the server stands for none.
+    pub device_of: fn(&World, &str, Option<&Value>) -> Option<String>,
+    /// Whether a request asks for a change, by its method and path.
+    pub is_write: fn(&Method, &str) -> bool,
+}
+
+impl Served {
+    /// A BMC's server. Logging in and out of a session is not a write.
+    pub fn bmc(world: &World, device: &str) -> Served {
+        Served {
+            world: world.clone(),
+            system: System::Bmc,
+            device: Some(device.to_owned()),
+            device_of: |_, _, _| None,
+            is_write: |method, path| !is_read(method) && !path.contains("/SessionService/Sessions"),
+        }
+    }
+}
+
+/// Whether a method promises to change nothing.
+pub fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// Serves a router until the handle is aborted.
+pub fn serve(listener: TcpListener, served: Served, router: Router) -> JoinHandle<()> {
+    let gate = Gate { listener, served: served.clone() };
+    let app = router.layer(axum::middleware::from_fn_with_state(served, watch));
+    let app = app.into_make_service_with_connect_info::<Cut>();
+    tokio::spawn(async move {
+        // Ends only by abort: accept errors are waited out by the listener.
+        axum::serve(gate, app).await.ok();
+    })
+}
+
+/// Sees every request: ledger, fault rules, a BMC that is away.
+async fn watch(
+    State(served): State<Served>,
+    ConnectInfo(cut): ConnectInfo<Cut>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let world = served.world.clone();
+    let (parts, body) = request.into_parts();
+    let Ok(bytes) = to_bytes(body, BODY_MAX).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let json = serde_json::from_slice::<Value>(&bytes).ok();
+    let path = parts.uri.path().to_owned();
+    let whole = parts.uri.path_and_query().map_or(path.clone(), |p| p.as_str().to_owned());
+    let host = served.device.clone().or_else(|| (served.device_of)(&world, &path, json.as_ref()));
+    let write = (served.is_write)(&parts.method, &path);
+    let mut note = Note {
+        system: served.system,
+        method: parts.method.to_string(),
+        path: whole,
+        host: host.clone(),
+        write,
+        status: None,
+        body: if write { json } else { None },
+        injected: false,
+    };
+    if served.is_away() {
+        world.note(note);
+        return cut.now();
+    }
+    let asked = Asked { system: served.system, method: parts.method.as_str(), path: &path, device: host.as_deref() };
+    let injected = world.rules().meet(world.now(), asked);
+    note.injected = injected.is_some();
+    let (mut instead, mut after_effect) = (None, false);
+    if let Some(injected) = injected {
+        world.sleep(injected.delay).await;
+        (instead, after_effect) = (injected.instead, injected.after_effect);
+    }
+    let mut answer = None;
+    if instead.is_none() || after_effect {
+        answer = Some(next.run(Request::from_parts(parts, Body::from(bytes))).await);
+    }
+    match instead {
+        None => {
+            let answer = answer.unwrap_or_default();
+            note.status = Some(answer.status().as_u16());
+            world.note(note);
+            answer
+        }
+        Some(Instead::Answer { status, body }) => {
+            note.status = Some(status);
+            world.note(note);
+            spoilt(status, body)
+        }
+        Some(Instead::Drop) => {
+            world.note(note);
+            cut.now()
+        }
+        Some(Instead::Hang) => {
+            world.note(note);
+            // Until the client goes away: its connection's end drops this future.
+            std::future::pending().await
+        }
+    }
+}
+
+impl Served {
+    /// Whether the BMC behind this server restarts itself now.
+    fn is_away(&self) -> bool {
+        let Some(device) = self.device.as_deref().filter(|_| self.system == System::Bmc) else { return false };
+        self.world.with_machine(device, |machine, now| machine.bmc_is_away(now)).unwrap_or(false)
+    }
+}
+
+/// An answer that a rule gives instead of the service.
+fn spoilt(status: u16, body: Option<Value>) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    match body {
+        None => status.into_response(),
+        Some(Value::String(text)) => {
+            let kind = if text.trim_start().starts_with('<') { "text/html" } else { "text/plain" };
+            (status, [(header::CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
+        }
+        Some(json) => json_answer(status, &json),
+    }
+}
+
+/// A JSON answer.
+pub fn json_answer(status: StatusCode, body: &Value) -> Response {
+    let text = Bytes::from(body.to_string());
+    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
+}
+
+/// The end of a connection, in the hands of whoever answers on it.
+#[derive(Debug, Clone)]
+pub struct Cut(Arc<AtomicBool>);
+
+impl Cut {
+    /// Cuts the connection: the answer returned here never reaches the client.
+    pub fn now(&self) -> Response {
+        self.0.store(true, Ordering::Relaxed);
+        StatusCode::SERVICE_UNAVAILABLE.into_response()
+    }
+}
+
+impl Connected<IncomingStream<'_, Gate>> for Cut {
+    fn connect_info(stream: IncomingStream<'_, Gate>) -> Self {
+        Cut(stream.io().cut.clone())
+    }
+}
+
+/// A listener whose connections can be cut, and that takes none while its BMC is away.
+struct Gate {
+    listener: TcpListener,
+    served: Served,
+}
+
+impl Listener for Gate {
+    type Io = Wire;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Wire, SocketAddr) {
+        loop {
+            match self.listener.accept().await {
+                // Dropped at once: the client sees the connection reset or closed.
+                Ok((stream, _)) if self.served.is_away() => drop(stream),
+                Ok((stream, addr)) => {
+                    // Only latency depends on it.
+                    stream.set_nodelay(true).ok();
+                    return (Wire { stream, cut: Arc::default() }, addr);
+                }
+                // Out of descriptors, mostly: others have to be closed first.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that refuses to write once it is cut.
+struct Wire {
+    stream: TcpStream,
+    cut: Arc<AtomicBool>,
+}
+
+impl Wire {
+    fn check(&self) -> io::Result<()> {
+        if self.cut.load(Ordering::Relaxed) { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,285 @@
+//! A machine of the lab as it really is: power, links, cables, hardware and BMC, whatever NetBox has recorded.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::clock::LabTime;
+use crate::domain::mac::Mac;
+
+/// A host with a BMC.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// The NetBox device name.
+    pub name: String,
+    pub site: String,
+    pub manufacturer: String,
+    pub model: String,
+    pub serial: String,
+    /// Frontend interfaces first, in NetBox's order.
+    pub nics: Vec<Nic>,
+    pub hardware: Hardware,
+    pub bmc: Bmc,
+    pub power: Power,
+    /// How often it was powered on.
+    pub boots: u64,
+    pub troubles: Troubles,
+}
+
+/// A network interface of a host.
+#[derive(Debug, Clone, Serialize)]
+pub struct Nic {
+    /// NetBox's and the operating system's name.
+    pub name: String,
+    pub mac: Mac,
+    /// As a BMC names the place: `PCIe 1`.
+    pub slot: String,
+    /// Port on its card, from 1.
+    pub port: u32,
+    /// One of the links that enrollment watches and verifies.
+    pub frontend: bool,
+    pub speed_mbps: u64,
+    /// PCI vendor and product id of the card, four hex digits each.
+    pub vendor_id: String,
+    pub product_id: String,
+    pub pci_address: String,
+    /// The switch port that the cable really is in; `None`: no cable.
+    pub plugged: Option<Plug>,
+    /// The switch port that NetBox had when the lab started.
+    pub recorded: Option<Plug>,
+    /// When the link has light after the last power on.
+    pub up_at: LabTime,
+    /// The BMC does not tell the link's state: `Unknown`, whatever it is.
+    pub unreported: bool,
+}
+
+/// A switch port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Plug {
+    pub switch: String,
+    pub port: String,
+}
+
+/// A link as the machine itself knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Link {
+    Up,
+    Down,
+    /// The BMC has no reading for it.
+    Unknown,
+}
+
+/// Power now, and what it changes to.
+#[derive(Debug, Clone, Serialize)]
+pub struct Power {
+    pub on: bool,
+    pub since: LabTime,
+    /// A change under way: to what, and when it shows.
+    pub target: Option<(bool, LabTime)>,
+    /// Number of the last request: a newer one makes older ones void.
+    #[serde(skip)]
+    pub(super) request: u64,
+}
+
+/// What a BMC or Ironic asks of the power supply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PowerAction {
+    On,
+    /// At once.
+    ForceOff,
+    /// The operating system is asked; takes longer.
+    SoftOff,
+    /// Off and on again; on, where it was off.
+    Restart,
+}
+
+/// A BMC.
+#[derive(Debug, Clone, Serialize)]
+pub struct Bmc {
+    /// Own loopback address; NetBox's `oob_ip` where NetBox has one.
+    pub address: Ipv4Addr,
+    pub mac: Mac,
+    pub vendor: Vendor,
+    pub firmware: String,
+    /// User names with their passwords, as the BMC has them now. The BMC server may add and change accounts.
+    #[serde(skip)]
+    pub accounts: BTreeMap<String, String>,
+    pub preset: Preset,
+    /// Whatever the BMC server keeps of its settings, under names of its own choice. Shown by `GET /world`, so no
+    /// secret goes in here.
+    pub settings: BTreeMap<String, Value>,
+    /// While it restarts itself it is not there: from, until.
+    pub away: Option<(LabTime, LabTime)>,
+    /// How often it was reset.
+    pub resets: u64,
+}
+
+/// Whose firmware a BMC runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vendor {
+    Supermicro,
+    Lenovo,
+    Dell,
+    Ami,
+}
+
+/// The settings that a BMC starts the lab with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preset {
+    /// As it left the factory: nothing of what enrollment sets.
+    Factory,
+    /// As an enrollment leaves it.
+    Converged,
+}
+
+/// The pieces that an inspection finds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hardware {
+    pub cpu: Cpu,
+    pub memory: Memory,
+    pub disks: Vec<Disk>,
+    #[serde(default)]
+    pub gpus: Vec<Gpu>,
+    pub bios: Bios,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cpu {
+    pub model: String,
+    pub sockets: u64,
+    /// Logical CPUs of all sockets.
+    pub count: u64,
+    #[serde(default = "x86_64")]
+    pub arch: String,
+    pub frequency_mhz: f64,
+}
+
+fn x86_64() -> String {
+    "x86_64".to_owned()
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    pub dimms: u64,
+    pub dimm_gib: u64,
+    pub speed_mhz: u64,
+    pub manufacturer: String,
+    pub part_number: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    pub name: String,
+    pub model: String,
+    pub size_gb: u64,
+    #[serde(default)]
+    pub rotational: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    pub vendor_id: String,
+    pub product_id: String,
+    pub count: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bios {
+    pub vendor: String,
+    pub version: String,
+    pub date: String,
+}
+
+/// What is wrong with a machine, or will be.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Troubles {
+    /// Taken at the next power on: interfaces (all frontend ones where empty) and for how long.
+    pub dark_at_power_on: Vec<(Vec<String>, Duration)>,
+    /// Interfaces without light until then.
+    pub dark: Vec<(Vec<String>, LabTime)>,
+    pub clean_fails: u32,
+    pub inspection_fails: u32,
+    pub inspection_silent: u32,
+    /// Spans whose beginning is the first time that somebody meets them.
+    pub locks: Vec<Spell>,
+    pub busy: Vec<Spell>,
+}
+
+/// A span that begins when somebody first meets it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Spell {
+    pub lasts: Duration,
+    pub until: Option<LabTime>,
+}
+
+impl Spell {
+    /// Whether it holds now; begins it where it has not begun.
+    pub fn meet(&mut self, now: LabTime) -> bool {
+        let until = *self.until.get_or_insert(now + self.lasts);
+        now < until
+    }
+
+    /// Whether it has begun and holds now. Begins nothing.
+    pub fn holds(&self, now: LabTime) -> bool {
+        self.until.is_some_and(|until| now < until)
+    }
+}
+
+impl Machine {
+    /// A NIC by its name.
+    pub fn nic(&self, name: &str) -> Option<&Nic> {
+        self.nics.iter().find(|nic| nic.name == name)
+    }
+
+    /// Whether there is light on a NIC: power, cable, no darkness, and time enough since the power on.
+    pub fn has_light(&self, nic: &Nic, now: LabTime) -> bool {
+        let dark = self.troubles.dark.iter().any(|(names, until)| now < *until && covers(names, nic));
+        self.power.on && nic.plugged.is_some() && now >= nic.up_at && !dark
+    }
+
+    /// A link as the BMC reports it.
+    pub fn link(&self, nic: &Nic, now: LabTime) -> Link {
+        match (nic.unreported, self.has_light(nic, now)) {
+            (true, _) => Link::Unknown,
+            (false, true) => Link::Up,
+            (false, false) => Link::Down,
+        }
+    }
+
+    /// Whether the BMC restarts itself now.
+    pub fn bmc_is_away(&self, now: LabTime) -> bool {
+        self.bmc.away.is_some_and(|(from, until)| (from..until).contains(&now))
+    }
+
+    /// Applies a change of power. Links need `link_up` from a power on to light.
+    pub(super) fn set_power(&mut self, on: bool, at: LabTime, link_up: Duration) {
+        self.power = Power { on, since: at, target: None, request: self.power.request };
+        if !on {
+            return;
+        }
+        self.boots += 1;
+        for nic in &mut self.nics {
+            nic.up_at = at + link_up;
+        }
+        for (names, lasts) in std::mem::take(&mut self.troubles.dark_at_power_on) {
+            self.troubles.dark.push((names, at + lasts));
+        }
+    }
+}
+
+/// Whether a list of names means this NIC; an empty list means all frontend ones.
+fn covers(names: &[String], nic: &Nic) -> bool {
+    if names.is_empty() { nic.frontend } else { names.contains(&nic.name) }
+}

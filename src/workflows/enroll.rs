@@ -1,1 +1,0 @@
-//! Enrollment: from a racked host in NetBox to a schedulable Ironic node in `available`.
