@@ -16,30 +16,39 @@ import sys
 LIBTEST = re.compile(r"^test (.+?) \.\.\. (ok|FAILED|ignored)(?:, .*)?$")
 NEXTEST = re.compile(r"^ *(FAIL|TIMEOUT|ABORT|LEAK-FAIL|SIG[A-Z]+|TRY \d+ [A-Z]+) +\[[^\]]*\] +(?:\([^)]*\) +)?(.+)$")
 NEXTEST_PASSED = re.compile(r"^ *Summary \[[^\]]*\].* (\d+) passed")
+NEXTEST_OTHER = re.compile(r"^ *(PASS|SLOW|LEAK|FLAKY|START) +\[")
 SMOKE = re.compile(r"^(ok|FAILED) +(\w+)\b.*$")
+RUNNING = re.compile(r"^ +Running (?:unittests )?(\S+) \(")
 SECTION = re.compile(r"^---- (.+?) stdout ----$")
 
 
 def read(log, code, part):
     """Passed count, failed names and could-not-run names of one log."""
-    passed, failed, cannot, section, reasons = 0, [], [], None, {}
+    passed, failed, cannot, section, reasons, binary = 0, [], [], None, {}, ""
     for line in log.splitlines():
-        if found := SECTION.match(line):
-            section = found[1]
+        if found := RUNNING.match(line):
+            # names are unique within one test binary only
+            binary, section = found[1] + " ", None
+        elif found := SECTION.match(line):
+            section = binary + found[1]
         elif section and "could not run: " in line:
             reasons[section] = line.partition("could not run: ")[2]
         if found := LIBTEST.match(line):
-            name, verdict = found.groups()
+            name, verdict = binary + found[1], found[2]
             passed += verdict == "ok"
             if verdict == "FAILED":
                 failed.append(name)
             if verdict == "ignored":
                 cannot.append(f"{name}: ignored")
         elif found := NEXTEST.match(line):
-            # nextest names a failure when it happens and again at its end
+            # nextest names a failure when it happens, with its output behind it, and again at its end
+            section = found[2]
             if not found[1].startswith("TRY") and found[2] not in failed:
                 failed.append(found[2])
+        elif NEXTEST_OTHER.match(line):
+            section = None
         elif found := NEXTEST_PASSED.match(line):
+            section = None
             passed += int(found[1])
         elif part.startswith("rig-") and (found := SMOKE.match(line)):
             passed += found[1] == "ok"
