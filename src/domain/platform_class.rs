@@ -189,10 +189,10 @@ mod tests {
     /// Proves: P8
     #[test]
     fn a_key_over_128_characters_is_refused_computed_or_kept() {
-        let gpu = "G".repeat(104);
+        let gpu = "G".repeat(103);
         let longest = compute(&inputs("COMPUTE_GPU", Some(&gpu), None)).unwrap();
-        assert_eq!(longest.len(), 129 - 1);
-        let gpu = "G".repeat(105);
+        assert_eq!(longest.len(), KEY_MAX);
+        let gpu = "G".repeat(104);
         assert!(compute(&inputs("COMPUTE_GPU", Some(&gpu), None)).unwrap_err().message.contains("129"));
         assert!(settle(Some(&"K".repeat(129)), "A_B_C_01").is_err());
         assert_eq!(settle(Some(&"K".repeat(128)), "A_B_C_01"), Ok(Settled::Kept("K".repeat(128))));
