@@ -1,3 +1,5 @@
 //! Activities: one file a phase. Each reads the world, decides by domain/, writes on difference, reads back, classifies.
 
 pub mod env;
+pub mod facts;
+pub mod netbox;

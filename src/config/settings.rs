@@ -7,6 +7,8 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use url::Url;
 
+/// The same type as the renderer's: a kind that one knows is a kind that the other knows.
+pub use crate::domain::dhcp::Server as DhcpServerKind;
 use crate::domain::request::{Budgets, Routing, SiteOptions};
 
 /// All settings of one installation.
@@ -186,13 +188,6 @@ pub struct DhcpSettings {
     pub login: Duration,
     pub command: Duration,
     pub transfer: Duration,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DhcpServerKind {
-    Isc,
-    Kea,
-    Dnsmasq,
 }
 
 /// `[sites.SLUG.bmc]`

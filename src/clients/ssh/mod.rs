@@ -1,1 +1,10 @@
-//! SSH and SFTP with host-key verification.
+//! SSH as the DHCP activity needs it: a verified connection, commands with an exit status, files that appear whole.
+
+mod error;
+pub mod known_hosts;
+mod session;
+mod sftp;
+
+pub use error::SshError;
+pub use session::{Deadlines, Output, SshClient, SshTarget, quote};
+pub use sftp::Sftp;

@@ -1,0 +1,147 @@
+//! Accounts of a BMC: finding one by its user name, and what the BMC demands of a password.
+
+use serde_json::{Value, json};
+
+use super::collection::Skipped;
+use super::error::RedfishError;
+use super::resource::Resource;
+use super::service::Redfish;
+
+/// The account service, with all accounts that could be read.
+#[derive(Debug)]
+pub struct Accounts {
+    pub service: Resource,
+    /// The collection, to create in.
+    pub path: String,
+    pub members: Vec<Resource>,
+    pub skipped: Vec<Skipped>,
+}
+
+/// An account as it is wanted. The password is not here: it is in the request only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedAccount {
+    pub username: String,
+    pub role: &'static str,
+}
+
+/// Reads the accounts; `None` where the BMC has no accounts to speak of.
+pub async fn read(redfish: &Redfish, root: &Resource) -> Result<Option<Accounts>, RedfishError> {
+    let Some(path) = root.link("AccountService") else { return Ok(None) };
+    let service = match redfish.get(&path).await {
+        Ok(service) => service,
+        Err(e) if e.is_absent() => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let Some(path) = service.link("Accounts") else { return Ok(None) };
+    let listing = match redfish.list(&path).await {
+        Ok(listing) => listing,
+        Err(e) if e.is_absent() => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    Ok(Some(Accounts { service, path, members: listing.members, skipped: listing.skipped }))
+}
+
+impl Accounts {
+    /// The account of a user. Names are compared exactly: BMCs tell `ADMIN` from `admin`.
+    pub fn of(&self, username: &str) -> Option<&Resource> {
+        self.members.iter().find(|account| account.text("UserName").as_deref() == Some(username))
+    }
+
+    /// Whether accounts here say which interfaces they are for. Older firmware has one table for all and does not know
+    /// the member.
+    pub fn have_types(&self) -> bool {
+        self.members.iter().any(|account| account.at("AccountTypes").is_some_and(Value::is_array))
+    }
+
+    /// The shortest and longest password that the BMC says it takes.
+    pub fn password_length(&self) -> (Option<u64>, Option<u64>) {
+        let limit = |name| self.service.number(name).filter(|n| *n > 0);
+        (limit("MinPasswordLength"), limit("MaxPasswordLength"))
+    }
+}
+
+/// The interfaces that an account is for; `None` where the firmware does not say.
+pub fn types_of(account: &Resource) -> Option<Vec<String>> {
+    let list = account.at("AccountTypes")?.as_array()?;
+    Some(list.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect())
+}
+
+/// The members of an account that is right but for its password, with how they read now where they differ.
+pub fn differences(account: &Resource, wanted: &WantedAccount) -> Vec<(&'static str, String, String)> {
+    let mut found = Vec::new();
+    let role = account.text("RoleId").unwrap_or_else(|| "-".to_owned());
+    if role != wanted.role {
+        found.push(("role", role, wanted.role.to_owned()));
+    }
+    if account.flag("Enabled") != Some(true) {
+        let word = account.flag("Enabled").map_or("-", |_| "off");
+        found.push(("enabled", word.to_owned(), "on".to_owned()));
+    }
+    if let Some(types) = types_of(account)
+        && !types.iter().any(|word| word.eq_ignore_ascii_case("IPMI"))
+    {
+        found.push(("types", types.join(", "), with_ipmi(&types).join(", ")));
+    }
+    found
+}
+
+/// The types with IPMI among them.
+pub fn with_ipmi(types: &[String]) -> Vec<String> {
+    let mut all = types.to_vec();
+    if !all.iter().any(|word| word.eq_ignore_ascii_case("IPMI")) {
+        all.push("IPMI".to_owned());
+    }
+    all
+}
+
+/// The body that creates an account. `types` is sent only to firmware that knows it.
+pub fn creation(wanted: &WantedAccount, password: &str, types: Option<&[String]>) -> Value {
+    let mut body = json!({"UserName": wanted.username, "Password": password, "RoleId": wanted.role, "Enabled": true});
+    if let Some(types) = types {
+        body["AccountTypes"] = json!(types);
+    }
+    body
+}
+
+/// The body that mends an account. The password goes along whatever else is changed: a type cannot be added without
+/// it (Q46).
+pub fn mending(account: &Resource, wanted: &WantedAccount, password: &str) -> Value {
+    let mut body = json!({"Password": password});
+    for (what, _, _) in differences(account, wanted) {
+        match what {
+            "role" => body["RoleId"] = json!(wanted.role),
+            "enabled" => body["Enabled"] = json!(true),
+            _ => body["AccountTypes"] = json!(with_ipmi(&types_of(account).unwrap_or_default())),
+        }
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(body: Value) -> Resource {
+        Resource { path: "/a/5".into(), body: body.as_object().unwrap().clone(), etag: None }
+    }
+
+    fn wanted() -> WantedAccount {
+        WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly" }
+    }
+
+    #[test]
+    fn a_right_account_differs_in_nothing_and_a_wrong_one_in_each_member() {
+        let right = account(json!({"UserName": "ipmi_exporter", "RoleId": "ReadOnly", "Enabled": true,
+            "AccountTypes": ["IPMI"]}));
+        assert!(differences(&right, &wanted()).is_empty());
+        let old = account(json!({"UserName": "ipmi_exporter", "RoleId": "ReadOnly", "Enabled": true}));
+        assert!(differences(&old, &wanted()).is_empty());
+        let wrong = account(json!({"RoleId": "Administrator", "Enabled": false, "AccountTypes": ["Redfish"]}));
+        let words: Vec<&str> = differences(&wrong, &wanted()).iter().map(|(what, _, _)| *what).collect();
+        assert_eq!(words, ["role", "enabled", "types"]);
+        assert_eq!(
+            mending(&wrong, &wanted(), "pw"),
+            json!({"Password": "pw", "RoleId": "ReadOnly", "Enabled": true, "AccountTypes": ["Redfish", "IPMI"]})
+        );
+    }
+}

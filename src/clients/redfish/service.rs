@@ -1,0 +1,414 @@
+//! Asks one BMC: how requests are dressed, repeated and given up, and how answers are told apart.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde_json::Value;
+use url::Url;
+
+use super::condition::{FirstForm, IfMatch, ladder};
+use super::error::RedfishError;
+use super::resource::Resource;
+use super::said::{Said, property_refused};
+use crate::clients::http::{Answer, Auth, HttpClient, HttpError, HttpOptions, Method, Request};
+use crate::config::settings::Trust;
+use crate::domain::text::neutralize_to;
+
+/// The largest resource that is read. Attribute registries of 1.1 MB are the largest seen.
+const BODY_MAX: usize = 8 * 1024 * 1024;
+
+/// Redirects that are followed for one request.
+const HOPS_MAX: u32 = 3;
+
+/// The longest wait that a BMC may ask for by `Retry-After`.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// A user of the BMC.
+#[derive(Clone)]
+pub struct Credential {
+    pub username: String,
+    pub password: SecretString,
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Credential({}, ***)", self.username)
+    }
+}
+
+/// How patient the client is.
+#[derive(Debug, Clone)]
+pub struct RedfishOptions {
+    pub trust: Trust,
+    pub connect_timeout: Duration,
+    /// Of one read; writes get twice that.
+    pub timeout: Duration,
+    /// How long a busy BMC is waited for, over all requests of this client together.
+    pub busy_budget: Duration,
+}
+
+/// A BMC, asked one request at a time: more at once crash some of them (Q55). Lives as long as one activity.
+///
+/// Authenticates by Basic with each request, so that no session is left behind. Once the BMC has refused the credential,
+/// nothing more is sent with it: an account is never locked by trying.
+pub struct Redfish {
+    http: HttpClient,
+    credential: Option<Credential>,
+    options: RedfishOptions,
+    memory: Mutex<Memory>,
+}
+
+/// What was learnt of this BMC.
+#[derive(Default)]
+struct Memory {
+    busy_spent: Duration,
+    /// 406 was answered to `Accept-Encoding: identity` (Q50).
+    refuses_identity: bool,
+    first_form: FirstForm,
+    /// The form of `If-Match` that worked last, where the first one did not; a tag itself is good for one resource only.
+    stars: Option<bool>,
+    refused: Option<(String, bool)>,
+}
+
+/// What a write came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Accepted {
+    pub status: u16,
+    /// The task or the new resource, where the BMC names one.
+    pub location: Option<String>,
+}
+
+struct Call<'a> {
+    method: Method,
+    path: String,
+    body: Option<&'a Value>,
+    if_match: IfMatch,
+    authenticated: bool,
+}
+
+impl Redfish {
+    pub fn new(base: &Url, credential: Option<Credential>, options: RedfishOptions) -> Result<Self, RedfishError> {
+        let http = HttpOptions {
+            trust: options.trust.clone(),
+            connect_timeout: options.connect_timeout,
+            timeout: options.timeout,
+            keep_alive: false,
+            compression: false,
+        };
+        let http = HttpClient::new("redfish", base, &http)?.body_max(BODY_MAX);
+        Ok(Redfish { http, credential, options, memory: Mutex::default() })
+    }
+
+    /// Host and port, for messages.
+    pub fn host(&self) -> String {
+        self.http.host()
+    }
+
+    /// The user that it asks as.
+    pub fn user(&self) -> &str {
+        self.credential.as_ref().map_or("", |c| &c.username)
+    }
+
+    /// A client for the same BMC as another user.
+    pub fn as_user(&self, credential: Credential) -> Redfish {
+        let memory = Memory { first_form: self.memory(|m| m.first_form), ..Memory::default() };
+        Redfish {
+            http: self.http.clone(),
+            credential: Some(credential),
+            options: self.options.clone(),
+            memory: Mutex::new(memory),
+        }
+    }
+
+    /// The form of `If-Match` that this vendor is asked with first.
+    pub fn prefer(&self, form: FirstForm) {
+        self.memory(|m| m.first_form = form);
+    }
+
+    /// The service root. It needs no login; where a firmware wants one all the same, it gets one.
+    pub async fn root(&self) -> Result<Resource, RedfishError> {
+        let path = "/redfish/v1/";
+        match self.read(path, false).await {
+            Err(RedfishError::Unauthorized { .. }) if self.credential.is_some() => self.read(path, true).await,
+            other => other,
+        }
+    }
+
+    /// Reads a resource as the user of this client.
+    pub async fn get(&self, path: &str) -> Result<Resource, RedfishError> {
+        self.read(path, true).await
+    }
+
+    async fn read(&self, path: &str, authenticated: bool) -> Result<Resource, RedfishError> {
+        let call = Call { method: Method::GET, path: path.to_owned(), body: None, if_match: None, authenticated };
+        let answer = self.ask(call).await?;
+        let unusable = |what: &str| RedfishError::Unusable { path: neutralize_to(path, 200), what: what.to_owned() };
+        match answer.json()? {
+            Value::Object(body) => {
+                Ok(Resource { path: path.to_owned(), body, etag: answer.header("etag").map(str::to_owned) })
+            }
+            Value::Null => Err(unusable("the answer is empty")),
+            _ => Err(unusable("the answer is JSON, but no object")),
+        }
+    }
+
+    /// Changes members of a resource. Climbs the ladder of preconditions where the BMC asks for one.
+    pub async fn patch(&self, path: &str, body: &Value) -> Result<Accepted, RedfishError> {
+        let first = self.memory(|m| match m.stars {
+            Some(true) => Some("*".to_owned()),
+            _ => m.first_form.header(),
+        });
+        let mut forms = vec![first.clone()];
+        let mut climbed = false;
+        let mut next = 0;
+        loop {
+            let if_match = forms[next].clone();
+            let call = Call {
+                method: Method::PATCH,
+                path: path.to_owned(),
+                body: Some(body),
+                if_match: if_match.clone(),
+                authenticated: true,
+            };
+            match self.ask(call).await {
+                Ok(answer) => {
+                    if climbed {
+                        self.memory(|m| m.stars = Some(if_match.as_deref() == Some("*")));
+                    }
+                    return self.accepted(answer);
+                }
+                Err(RedfishError::Precondition { .. }) if !climbed => {
+                    climbed = true;
+                    let now = self.get(path).await?;
+                    forms.extend(ladder(now.etag.as_deref(), now.body.get("@odata.etag"), &first));
+                    next += 1;
+                }
+                Err(RedfishError::Precondition { .. }) if next + 1 < forms.len() => next += 1,
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// Creates a member or asks for an action. Never repeated blindly: whoever calls reads first whether it took effect.
+    /// No `If-Match`: iDRAC10 refuses actions that carry one (Q7).
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Accepted, RedfishError> {
+        let call =
+            Call { method: Method::POST, path: path.to_owned(), body: Some(body), if_match: None, authenticated: true };
+        let answer = self.ask(call).await?;
+        self.accepted(answer)
+    }
+
+    fn accepted(&self, answer: Answer) -> Result<Accepted, RedfishError> {
+        // A good status can carry a refusal of one property in its body. A body that is no JSON says nothing.
+        if let Ok(body) = answer.json()
+            && let Some(reason) = property_refused(&body)
+        {
+            let (status, said) = (answer.status.as_u16(), Said::read(&answer.body));
+            return Err(RedfishError::Refused { asked: answer.asked, status, reason, said });
+        }
+        let location = answer.header("location").map(|to| neutralize_to(to, 200));
+        Ok(Accepted { status: answer.status.as_u16(), location })
+    }
+
+    /// Waits as long as a busy BMC asks for, or gives the same error back when the budget is spent (B18).
+    pub async fn be_patient(&self, busy: RedfishError) -> Result<(), RedfishError> {
+        let RedfishError::Busy { retry_after, tries, .. } = &busy else { return Err(busy) };
+        let Some(pause) = self.pause(*retry_after, *tries) else { return Err(busy) };
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+
+    /// The next wait for a busy BMC, taken from the budget; `None` when that is spent. What the BMC asks for, at most a
+    /// minute; else 5, 10, 20, 30, 30 … s, in proportion to a budget that is smaller than the usual two minutes.
+    fn pause(&self, retry_after: Option<Duration>, tries: u32) -> Option<Duration> {
+        let budget = self.options.busy_budget;
+        self.memory(|m| {
+            let left = budget.saturating_sub(m.busy_spent);
+            if left.is_zero() {
+                return None;
+            }
+            let step = [5, 10, 20, 30][(tries.max(1) as usize - 1).min(3)];
+            let own = Duration::from_secs(step).min(budget.mul_f64(step as f64 / 120.0));
+            let pause =
+                retry_after.map_or(own, |wish| wish.clamp(Duration::from_millis(10), RETRY_AFTER_MAX)).min(left);
+            m.busy_spent += pause;
+            Some(pause)
+        })
+    }
+
+    /// One request with its patience. POST is not repeated here.
+    async fn ask(&self, call: Call<'_>) -> Result<Answer, RedfishError> {
+        let mut tries = 0;
+        let mut broke_off = false;
+        loop {
+            tries += 1;
+            let outcome = match self.follow(&call).await {
+                // Some BMCs reset connections; a read is repeated once on a fresh one.
+                Err(RedfishError::Http(HttpError::Broken { .. })) if call.method == Method::GET && !broke_off => {
+                    broke_off = true;
+                    continue;
+                }
+                Err(other) => Err(other),
+                Ok(answer) => self.judge(&call, answer, tries),
+            };
+            match outcome {
+                Err(RedfishError::Busy { retry_after, .. }) if call.method != Method::POST => {
+                    match self.pause(retry_after, tries) {
+                        Some(pause) => tokio::time::sleep(pause).await,
+                        None => return outcome,
+                    }
+                }
+                Err(RedfishError::Refused { status: 406, .. }) if !self.memory(|m| m.refuses_identity) => {
+                    self.memory(|m| m.refuses_identity = true);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// One request with its redirects, followed by hand: same host, same method, same body (Q40).
+    async fn follow(&self, call: &Call<'_>) -> Result<Answer, RedfishError> {
+        let mut path = call.path.clone();
+        for _ in 0..=HOPS_MAX {
+            let answer = self.http.send(self.dress(call, &path)?).await?;
+            if !matches!(answer.status.as_u16(), 301 | 307 | 308) {
+                return Ok(answer);
+            }
+            let to = answer.header("location").unwrap_or_default().trim().to_owned();
+            let asked = answer.asked;
+            let redirect = || RedfishError::Redirect { asked: asked.clone(), to: neutralize_to(&to, 200) };
+            if !to.starts_with('/') && !to.starts_with("http") || to.starts_with("//") || to == path {
+                return Err(redirect());
+            }
+            // The client refuses a URL of another origin before anything is sent (Z4).
+            let joined = self.http.base().join(&to).map_err(|_| redirect())?;
+            if joined.origin() != self.http.base().origin() {
+                return Err(redirect());
+            }
+            path = to;
+        }
+        Err(RedfishError::Redirect { asked: format!("{} {}", call.method, neutralize_to(&call.path, 200)), to: path })
+    }
+
+    fn dress(&self, call: &Call<'_>, path: &str) -> Result<Request, RedfishError> {
+        let write = call.method != Method::GET;
+        let timeout = if write { self.options.timeout * 2 } else { self.options.timeout };
+        let mut request = Request::new(call.method.clone(), path)
+            .header("accept", "application/json")
+            .header("odata-version", "4.0")
+            .timeout(timeout);
+        if !self.memory(|m| m.refuses_identity) {
+            request = request.header("accept-encoding", "identity");
+        }
+        if let Some(tag) = &call.if_match {
+            request = request.header("if-match", tag);
+        }
+        if let Some(body) = call.body {
+            request = request.json(body.clone());
+        }
+        if let Some(credential) = self.credential.as_ref().filter(|_| call.authenticated) {
+            if let Some((reason, locked)) = self.memory(|m| m.refused.clone()) {
+                let asked = format!("{} {}", call.method, neutralize_to(path, 200));
+                return Err(RedfishError::Unauthorized { asked, user: credential.username.clone(), reason, locked });
+            }
+            let Credential { username, password } = credential.clone();
+            request = request.auth(Auth::Basic { username, password });
+        }
+        Ok(request)
+    }
+
+    /// Tells answers apart.
+    fn judge(&self, call: &Call<'_>, answer: Answer, tries: u32) -> Result<Answer, RedfishError> {
+        let status = answer.status.as_u16();
+        if (200..300).contains(&status) {
+            return Ok(answer);
+        }
+        let said = Said::read(&answer.body);
+        let (asked, reason, user) = (answer.asked.clone(), said.text.clone(), self.user().to_owned());
+        // iDRAC answers SWC1908 to everything while the factory password stands (Q43).
+        let change = said.entry("PasswordChangeRequired").or(said.entry("SWC1908"));
+        if let Some(entry) = change.filter(|_| status < 500) {
+            let account = entry.args.iter().find(|arg| arg.starts_with('/')).cloned();
+            return Err(RedfishError::PasswordChangeRequired { asked, user, account });
+        }
+        Err(match status {
+            401 => {
+                let low = reason.to_ascii_lowercase();
+                let locked = low.contains("locked") || low.contains("blocked");
+                if call.authenticated {
+                    self.memory(|m| m.refused = Some((reason.clone(), locked)));
+                }
+                RedfishError::Unauthorized { asked, user, reason, locked }
+            }
+            403 if said.has("OemLicenseNotPassed") => RedfishError::NotLicensed { asked, reason },
+            403 => RedfishError::Forbidden { asked, user, reason },
+            404 => RedfishError::NotFound { asked },
+            412 | 428 => RedfishError::Precondition { asked, status, reason },
+            503 if said.has("RAC0218") => RedfishError::SessionsFull { asked, reason },
+            500 | 502 | 503 | 504 => self.busy(&answer, reason, tries),
+            // "Data sources are unavailable": busy in other words.
+            400 if said.has("SYS518") => self.busy(&answer, reason, tries),
+            _ => RedfishError::Refused { asked, status, reason, said },
+        })
+    }
+
+    fn busy(&self, answer: &Answer, reason: String, tries: u32) -> RedfishError {
+        RedfishError::Busy {
+            asked: answer.asked.clone(),
+            status: answer.status.as_u16(),
+            reason,
+            retry_after: answer.header("retry-after").and_then(retry_after),
+            tries,
+            waited: self.memory(|m| m.busy_spent),
+        }
+    }
+
+    fn memory<T>(&self, f: impl FnOnce(&mut Memory) -> T) -> T {
+        f(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// `Retry-After` in its two forms: seconds, or a date.
+fn retry_after(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    let span = at.duration_since(jiff::Timestamp::now());
+    Some(Duration::try_from(span).unwrap_or(Duration::ZERO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        assert_eq!(retry_after("20"), Some(Duration::from_secs(20)));
+        assert_eq!(retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
+        let later = jiff::Timestamp::now() + Duration::from_secs(30);
+        let date = later.to_zoned(jiff::tz::TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        let span = retry_after(&date).unwrap();
+        assert!(span > Duration::from_secs(27) && span <= Duration::from_secs(30), "{span:?}");
+        assert_eq!(retry_after("soon"), None);
+    }
+
+    #[test]
+    fn the_waits_for_a_busy_bmc_grow_and_end_with_the_budget() {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let options = RedfishOptions {
+            trust: Trust::System,
+            connect_timeout: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            busy_budget: Duration::from_secs(120),
+        };
+        let bmc = Redfish::new(&Url::parse("https://192.0.2.7/").unwrap(), None, options).unwrap();
+        let seconds: Vec<u64> = (1..).map_while(|n| bmc.pause(None, n)).map(|pause| pause.as_secs()).collect();
+        assert_eq!(seconds, [5, 10, 20, 30, 30, 25]);
+        let bmc = bmc.as_user(Credential { username: "a".into(), password: "b".to_owned().into() });
+        assert_eq!(bmc.pause(Some(Duration::from_secs(3600)), 1), Some(RETRY_AFTER_MAX));
+        assert!(!format!("{:?}", bmc.credential).contains("\"b\""));
+    }
+}

@@ -1,0 +1,153 @@
+//! Tells vendors apart by the service root, and gives each known one its dialect.
+
+use super::condition::FirstForm;
+use super::converge::{Located, Wanted};
+use super::error::RedfishError;
+use super::resource::Resource;
+use super::service::Redfish;
+use super::supermicro;
+
+/// Whose firmware a BMC runs, where muster knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vendor {
+    Supermicro,
+    Lenovo,
+    Dell,
+    Ami,
+}
+
+impl Vendor {
+    /// The product as people call it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Vendor::Supermicro => "Supermicro",
+            Vendor::Lenovo => "Lenovo XCC",
+            Vendor::Dell => "Dell iDRAC",
+            Vendor::Ami => "AMI MegaRAC",
+        }
+    }
+
+    /// How this vendor is configured; `None` where this version has no flow for it.
+    pub fn dialect(self) -> Option<Dialect> {
+        match self {
+            Vendor::Supermicro => Some(Dialect::Supermicro),
+            Vendor::Lenovo | Vendor::Dell | Vendor::Ami => None,
+        }
+    }
+
+    /// iDRAC reports `LinkUp` for dark ports, then with a speed of 0 (Q57).
+    pub fn doubts_link_up_without_speed(self) -> bool {
+        self == Vendor::Dell
+    }
+}
+
+/// What a service root says of its vendor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detected {
+    Known(Vendor),
+    /// With what was read, for the person who has to make sense of it.
+    Unknown {
+        read: String,
+    },
+}
+
+/// Reads the vendor from the service root. First hit wins, and the order matters: some Lenovo machines run AMI firmware
+/// and still call themselves Lenovo.
+pub fn detect(root: &Resource) -> Detected {
+    let vendor = root.text("Vendor");
+    let product = root.text("Product");
+    let oem: Vec<&str> =
+        root.at("Oem").and_then(|oem| oem.as_object()).into_iter().flatten().map(|(k, _)| &**k).collect();
+    let is = |text: &Option<String>, word: &str| text.as_deref().is_some_and(|t| t.eq_ignore_ascii_case(word));
+    let has_oem = |word: &str| oem.iter().any(|key| key.eq_ignore_ascii_case(word));
+    if has_oem("Ami") || is(&vendor, "AMI") || is(&vendor, "Giga Computing") || is(&product, "AMI Redfish Server") {
+        return Detected::Known(Vendor::Ami);
+    }
+    if is(&vendor, "Lenovo") {
+        return Detected::Known(Vendor::Lenovo);
+    }
+    if is(&vendor, "Dell") || has_oem("Dell") {
+        return Detected::Known(Vendor::Dell);
+    }
+    // "GB NVL" boards carry another maker's stack under Supermicro's name.
+    let foreign = product.as_deref().is_some_and(|p| p.to_ascii_uppercase().contains("GB NVL"));
+    if !foreign && (is(&vendor, "Supermicro") || vendor.is_none() && has_oem("Supermicro")) {
+        return Detected::Known(Vendor::Supermicro);
+    }
+    let word = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let oem = if oem.is_empty() { "-".to_owned() } else { oem.join(", ") };
+    let read = format!("Vendor '{}', Product '{}', Oem '{oem}'", word(vendor), word(product));
+    Detected::Unknown { read: crate::domain::text::neutralize_to(&read, 200) }
+}
+
+/// How a vendor is configured: where its settings are, and which steps it has. One file a vendor stands behind each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    Supermicro,
+}
+
+impl Dialect {
+    /// Which form of `If-Match` it is asked with first.
+    pub fn first_form(self) -> FirstForm {
+        match self {
+            Dialect::Supermicro => supermicro::FIRST_FORM,
+        }
+    }
+
+    /// The cold reset to ask for where the BMC does not list its own.
+    pub fn reset_type(self) -> &'static str {
+        match self {
+            Dialect::Supermicro => supermicro::RESET_TYPE,
+        }
+    }
+
+    /// Finds where a setting is and how it reads now. Changes nothing.
+    pub async fn locate(self, redfish: &Redfish, bmc: &Resource, wanted: &Wanted) -> Result<Located, RedfishError> {
+        match self {
+            Dialect::Supermicro => supermicro::locate(redfish, bmc, wanted).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn detected(body: serde_json::Value) -> Detected {
+        let body = body.as_object().unwrap().clone();
+        detect(&Resource { path: "/redfish/v1/".into(), body, etag: None })
+    }
+
+    /// Proves: B1
+    #[test]
+    fn vendors_are_told_apart_in_the_order_of_the_table() {
+        let table = [
+            (json!({"Oem": {"Ami": {}}}), Vendor::Ami),
+            (json!({"Vendor": "Lenovo", "Oem": {"ami": {}}}), Vendor::Ami),
+            (json!({"Vendor": "Giga Computing"}), Vendor::Ami),
+            (json!({"Product": "AMI Redfish Server"}), Vendor::Ami),
+            (json!({"Vendor": "lenovo"}), Vendor::Lenovo),
+            (json!({"Vendor": "Dell"}), Vendor::Dell),
+            (json!({"Oem": {"Dell": {}}}), Vendor::Dell),
+            (json!({"Vendor": "Supermicro", "Product": null}), Vendor::Supermicro),
+            (json!({"Oem": {"Supermicro": {}}}), Vendor::Supermicro),
+        ];
+        for (root, vendor) in table {
+            assert_eq!(detected(root.clone()), Detected::Known(vendor), "{root}");
+        }
+    }
+
+    /// Proves: B1
+    #[test]
+    fn an_unknown_vendor_is_told_with_what_was_read() {
+        let contoso = json!({"Vendor": "Contoso", "Product": "Box\u{1b}", "Oem": {"Contoso": {}}});
+        assert_eq!(
+            detected(contoso),
+            Detected::Unknown { read: "Vendor 'Contoso', Product 'Box\u{fffd}', Oem 'Contoso'".into() }
+        );
+        assert_eq!(detected(json!({})), Detected::Unknown { read: "Vendor '-', Product '-', Oem '-'".into() });
+        let nvl = json!({"Vendor": "Supermicro", "Product": "GB NVL"});
+        assert!(matches!(detected(nvl), Detected::Unknown { .. }));
+    }
+}

@@ -1,0 +1,377 @@
+//! One SSH connection to a host whose key is known, and the commands that run over it.
+//!
+//! russh has no deadline of its own on most steps: a port that accepts and stays silent would be waited for for ever. So
+//! every step here has one, and names itself when it runs out (D5).
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use russh::client::{self, DisconnectReason, Handle};
+use russh::keys::{Algorithm, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
+use russh::{ChannelMsg, Disconnect, Preferred};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use super::error::SshError;
+use super::known_hosts::{KnownHosts, Verdict, exact_name};
+use super::sftp::Sftp;
+use crate::domain::text::neutralize_to;
+
+/// What is kept of a command's output, of each stream. The rest is read and dropped, so that the command can end.
+const OUTPUT_MAX: usize = 64 * 1024;
+
+/// Where to, and as whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SshTarget {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+}
+
+/// How long each kind of step may take; none is billed to another (D5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    /// From the name's resolution to the end of the key exchange.
+    pub connect: Duration,
+    pub login: Duration,
+    /// Of one command.
+    pub command: Duration,
+    /// Of one file, from the opening of the channel to the rename.
+    pub transfer: Duration,
+}
+
+/// A command that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    pub status: u32,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// More was written than was kept.
+    pub truncated: bool,
+}
+
+/// A connection that is logged in. Dropping it ends the session.
+pub struct SshClient {
+    handle: Handle<Verifier>,
+    server: String,
+    deadlines: Deadlines,
+    lost: Shared<String>,
+}
+
+type Shared<T> = Arc<Mutex<Option<T>>>;
+
+/// Judges the host key, and keeps what russh's errors do not tell.
+pub(super) struct Verifier {
+    known_hosts: KnownHosts,
+    host: String,
+    port: u16,
+    verdict: Shared<Verdict>,
+    lost: Shared<String>,
+}
+
+impl client::Handler for Verifier {
+    type Error = russh::Error;
+
+    async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, russh::Error> {
+        // Certificates are never asked for; one that comes all the same is judged by the key in it.
+        let verdict = self.known_hosts.judge(&self.host, self.port, &shown.public_key());
+        let known = matches!(verdict, Verdict::Match { .. });
+        put(&self.verdict, verdict);
+        Ok(known)
+    }
+
+    async fn disconnected(&mut self, reason: DisconnectReason<russh::Error>) -> Result<(), russh::Error> {
+        match reason {
+            DisconnectReason::ReceivedDisconnect(info) => {
+                put(&self.lost, format!("the server says '{}'", neutralize_to(&info.message, 200)));
+                Ok(())
+            }
+            DisconnectReason::Error(error) => {
+                put(&self.lost, words(&error));
+                Err(error)
+            }
+        }
+    }
+}
+
+impl SshClient {
+    /// Connects, checks the host's key against known_hosts, and logs in with a private key that is never on disk.
+    pub async fn connect(
+        target: &SshTarget,
+        deadlines: Deadlines,
+        private_key: &SecretString,
+        known_hosts: KnownHosts,
+    ) -> Result<SshClient, SshError> {
+        let key = read_private_key(private_key)?;
+        let server = exact_name(&target.host, target.port);
+        let lost = Shared::default();
+        let mut handle = open(target, deadlines.connect, known_hosts, &server, &lost).await?;
+        let fingerprint = key.public_key().fingerprint(HashAlg::Sha256);
+        let name = format!("{} {fingerprint}", key.algorithm());
+        let key = PrivateKeyWithHashAlg::new(Arc::new(key), None);
+        let step = "login";
+        let asked = handle.authenticate_publickey(target.user.as_str(), key);
+        let answer = within(step, deadlines.login, asked).await?.map_err(|error| cut(&server, step, &error, &lost))?;
+        match answer {
+            client::AuthResult::Success => Ok(SshClient { handle, server, deadlines, lost }),
+            client::AuthResult::Failure { remaining_methods, .. } => Err(SshError::AuthFailed {
+                server,
+                user: target.user.clone(),
+                key: name,
+                methods: remaining_methods.iter().map(<&str>::from).map(str::to_owned).collect(),
+            }),
+        }
+    }
+
+    /// The host as known_hosts names it, for messages.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Runs a command by the user's shell and waits for its end. An exit status other than 0 is an [`Output`]; a command
+    /// that could not be started, or that left no status, is an error.
+    pub async fn run(&self, command: &str) -> Result<Output, SshError> {
+        let step = format!("the command '{}'", brief(command));
+        within(&step, self.deadlines.command, self.run_unbounded(command, &step)).await?
+    }
+
+    async fn run_unbounded(&self, command: &str, step: &str) -> Result<Output, SshError> {
+        let cut = |error: russh::Error| cut(&self.server, step, &error, &self.lost);
+        let not_run = |cause: String| SshError::Command { command: brief(command), cause };
+        let mut channel = self.handle.channel_open_session().await.map_err(cut)?;
+        channel.exec(true, command).await.map_err(cut)?;
+        let mut output = Output { status: 0, stdout: Vec::new(), stderr: Vec::new(), truncated: false };
+        let mut status = None;
+        while let Some(message) = channel.wait().await {
+            match message {
+                ChannelMsg::Data { data } => keep(&mut output.stdout, &data, &mut output.truncated),
+                ChannelMsg::ExtendedData { data, ext: 1 } => keep(&mut output.stderr, &data, &mut output.truncated),
+                ChannelMsg::ExitStatus { exit_status } => status = Some(exit_status),
+                ChannelMsg::ExitSignal { signal_name, .. } => {
+                    return Err(not_run(format!("it was ended by signal {signal_name:?}")));
+                }
+                ChannelMsg::Failure => return Err(not_run("the server refused to run it".to_owned())),
+                _ => {}
+            }
+        }
+        match status {
+            Some(status) => Ok(Output { status, ..output }),
+            None if self.is_lost() => Err(cut(russh::Error::Disconnect)),
+            None => Err(not_run("it left no exit status".to_owned())),
+        }
+    }
+
+    /// SHA-256 of a remote file, as hex. `None` where the command ended otherwise than with a digest: there may be no
+    /// such file, or no such command (D8).
+    pub async fn sha256(&self, path: &str) -> Result<Option<String>, SshError> {
+        let output = self.run(&format!("sha256sum -- {}", quote(path))).await?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        // A path with a backslash or a newline makes sha256sum begin its line with a backslash.
+        let digest = text.trim_start_matches('\\').split_whitespace().next().unwrap_or_default();
+        let is_digest = digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
+        Ok((output.status == 0 && is_digest).then(|| digest.to_ascii_lowercase()))
+    }
+
+    /// Opens an SFTP session over this connection.
+    pub async fn sftp(&self) -> Result<Sftp<'_>, SshError> {
+        Sftp::open(self, self.deadlines.transfer).await
+    }
+
+    /// Says goodbye. Not needed for correctness: a dropped client ends the session too, only less politely.
+    pub async fn close(self) {
+        let goodbye = self.handle.disconnect(Disconnect::ByApplication, "", "en");
+        tokio::time::timeout(Duration::from_secs(2), goodbye).await.ok();
+    }
+
+    pub(super) fn handle(&self) -> &Handle<Verifier> {
+        &self.handle
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.handle.is_closed() || self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    pub(super) fn cut(&self, step: &str, error: &russh::Error) -> SshError {
+        cut(&self.server, step, error, &self.lost)
+    }
+}
+
+impl Output {
+    /// What the command said, in one safe line: its errors, or else its output.
+    pub fn said(&self) -> String {
+        let stream = if self.stderr.iter().all(u8::is_ascii_whitespace) { &self.stdout } else { &self.stderr };
+        neutralize_to(String::from_utf8_lossy(stream).trim(), 400)
+    }
+}
+
+/// A text as one word of a POSIX shell.
+pub fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// From the name to the end of the key exchange, within one deadline.
+async fn open(
+    target: &SshTarget,
+    limit: Duration,
+    known_hosts: KnownHosts,
+    server: &str,
+    lost: &Shared<String>,
+) -> Result<Handle<Verifier>, SshError> {
+    let deadline = Instant::now() + limit;
+    let ran_out = |step: String| move |_| SshError::Timeout { step, limit };
+    let resolve = tokio::net::lookup_host((target.host.as_str(), target.port));
+    let step = format!("resolving the name '{}'", target.host);
+    let addresses: Vec<SocketAddr> = tokio::time::timeout_at(deadline, resolve)
+        .await
+        .map_err(ran_out(step))?
+        .map_err(|e| SshError::Dns { host: target.host.clone(), cause: neutralize_to(&e.to_string(), 200) })?
+        .collect();
+    let step = format!("connecting to '{server}'");
+    let stream = tokio::time::timeout_at(deadline, TcpStream::connect(&addresses[..]))
+        .await
+        .map_err(ran_out(step))?
+        .map_err(|e| match e.kind() {
+            std::io::ErrorKind::ConnectionRefused => SshError::Refused { server: server.to_owned() },
+            _ => SshError::Connect { server: server.to_owned(), cause: e.to_string() },
+        })?;
+    // Small packets go back and forth; waiting to fill them costs 40 ms each.
+    stream.set_nodelay(true).ok();
+    let verdict = Shared::default();
+    let config = client::Config {
+        preferred: Preferred {
+            key: Cow::Owned(known_hosts.preferred(&target.host, target.port, &checkable())),
+            ..Preferred::DEFAULT
+        },
+        keepalive_interval: Some(Duration::from_secs(10)),
+        keepalive_max: 3,
+        ..client::Config::default()
+    };
+    let verifier = Verifier {
+        known_hosts,
+        host: target.host.clone(),
+        port: target.port,
+        verdict: Arc::clone(&verdict),
+        lost: Arc::clone(lost),
+    };
+    let step = format!("the key exchange with '{server}'");
+    let exchange = client::connect_stream(Arc::new(config), stream, verifier);
+    let outcome = tokio::time::timeout_at(deadline, exchange).await.map_err(ran_out(step))?;
+    outcome.map_err(|error| match verdict.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(verdict) if !matches!(verdict, Verdict::Match { .. }) => {
+            SshError::HostKey { server: server.to_owned(), verdict }
+        }
+        _ => no_exchange(server, error, lost),
+    })
+}
+
+/// A key exchange that failed before or after the key was judged.
+fn no_exchange(server: &str, error: russh::Error, lost: &Shared<String>) -> SshError {
+    match error {
+        russh::Error::NoCommonAlgo { kind: russh::AlgorithmKind::Key, theirs, .. } => SshError::HostKeyTypes {
+            server: server.to_owned(),
+            types: theirs.iter().map(|name| neutralize_to(name, 60)).take(10).collect(),
+        },
+        error => {
+            let said = lost.lock().unwrap_or_else(PoisonError::into_inner).take();
+            SshError::Connect { server: server.to_owned(), cause: said.unwrap_or_else(|| words(&error)) }
+        }
+    }
+}
+
+/// The host key types that are checked here, strongest habit first. RSA is not among them: russh would offer it and then
+/// fail with a wrong signature, since it is built without RSA (its crate has an open advisory).
+fn checkable() -> Vec<Algorithm> {
+    Preferred::DEFAULT.key.iter().filter(|algorithm| !matches!(algorithm, Algorithm::Rsa { .. })).cloned().collect()
+}
+
+/// Reads the private key and says in words why one cannot be used. Nothing of the key's text is ever in the message.
+fn read_private_key(text: &SecretString) -> Result<PrivateKey, SshError> {
+    let rsa = "it is an RSA key, and this program signs with Ed25519 and ECDSA keys only";
+    let unusable = |why: &str| SshError::PrivateKey(why.to_owned());
+    let text = text.expose_secret();
+    let key = russh::keys::decode_secret_key(text, None).map_err(|error| match error {
+        russh::keys::Error::KeyIsEncrypted => unusable("it is protected by a passphrase"),
+        _ if text.contains("BEGIN RSA PRIVATE KEY") => unusable(rsa),
+        _ if text.contains("PRIVATE KEY-----") => unusable("its content is damaged"),
+        _ => unusable("it does not look like an OpenSSH private key"),
+    })?;
+    if matches!(key.algorithm(), Algorithm::Rsa { .. }) {
+        return Err(unusable(rsa));
+    }
+    if key.is_encrypted() {
+        return Err(unusable("it is protected by a passphrase"));
+    }
+    Ok(key)
+}
+
+/// Runs a step within its own deadline.
+pub(super) async fn within<T>(step: &str, limit: Duration, future: impl Future<Output = T>) -> Result<T, SshError> {
+    tokio::time::timeout(limit, future).await.map_err(|_| SshError::Timeout { step: step.to_owned(), limit })
+}
+
+fn cut(server: &str, step: &str, error: &russh::Error, lost: &Shared<String>) -> SshError {
+    let said = lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    SshError::Cut { server: server.to_owned(), step: step.to_owned(), cause: said.unwrap_or_else(|| words(error)) }
+}
+
+/// russh's errors in words that a person can use.
+fn words(error: &russh::Error) -> String {
+    match error {
+        russh::Error::Disconnect | russh::Error::HUP | russh::Error::SendError | russh::Error::RecvError => {
+            "the server closed the connection".to_owned()
+        }
+        russh::Error::KeepaliveTimeout => "the server stopped answering".to_owned(),
+        russh::Error::Version => "the server does not speak SSH".to_owned(),
+        other => neutralize_to(&other.to_string(), 200),
+    }
+}
+
+fn keep(kept: &mut Vec<u8>, more: &[u8], truncated: &mut bool) {
+    let room = OUTPUT_MAX - kept.len();
+    *truncated |= more.len() > room;
+    kept.extend_from_slice(&more[..more.len().min(room)]);
+}
+
+fn brief(command: &str) -> String {
+    neutralize_to(command, 120)
+}
+
+fn put<T>(place: &Shared<T>, value: T) {
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key_error(text: &str) -> String {
+        read_private_key(&text.to_owned().into()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_used_says_why_and_shows_nothing_of_itself() {
+        assert!(key_error("s3cret").contains("does not look like"));
+        let rsa = key_error("-----BEGIN RSA PRIVATE KEY-----\ns3cret\n-----END RSA PRIVATE KEY-----\n");
+        assert!(rsa.contains("RSA key") && !rsa.contains("s3cret"), "{rsa}");
+        let broken = key_error("-----BEGIN OPENSSH PRIVATE KEY-----\ns3cret\n-----END OPENSSH PRIVATE KEY-----\n");
+        assert!(broken.contains("damaged") && !broken.contains("s3cret"), "{broken}");
+    }
+
+    #[test]
+    fn a_word_of_a_shell_stays_one_word() {
+        assert_eq!(quote("/etc/kea/a b"), "'/etc/kea/a b'");
+        assert_eq!(quote("it's; rm -rf /"), r"'it'\''s; rm -rf /'");
+    }
+
+    #[test]
+    fn output_is_kept_up_to_a_bound() {
+        let (mut kept, mut truncated) = (Vec::new(), false);
+        keep(&mut kept, &vec![b'a'; OUTPUT_MAX], &mut truncated);
+        assert!(!truncated);
+        keep(&mut kept, b"b", &mut truncated);
+        assert!(truncated && kept.len() == OUTPUT_MAX);
+    }
+}

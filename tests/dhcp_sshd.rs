@@ -1,0 +1,230 @@
+//! The SSH client against a real OpenSSH server, which the test starts itself on a free port as its own user.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use muster::clients::ssh::known_hosts::{KnownHosts, Verdict};
+use muster::clients::ssh::{Deadlines, SshClient, SshError, SshTarget};
+use russh::keys::ssh_key::LineEnding;
+use russh::keys::{Algorithm, EcdsaCurve, PrivateKey};
+use secrecy::SecretString;
+
+const SSHD: &str = "/usr/sbin/sshd";
+const DEADLINES: Deadlines = Deadlines {
+    connect: Duration::from_secs(20),
+    login: Duration::from_secs(20),
+    command: Duration::from_secs(20),
+    transfer: Duration::from_secs(20),
+};
+
+struct Sshd {
+    child: Child,
+    folder: tempfile::TempDir,
+    port: u16,
+    user: String,
+    ed25519: PrivateKey,
+    ecdsa: PrivateKey,
+    client: PrivateKey,
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Starts a server; `None`, with a printed line, where the machine has none.
+fn start(test: &str, extra: &str) -> Option<Sshd> {
+    if !Path::new(SSHD).exists() {
+        println!("skipped: {test}: no {SSHD} (install openssh-server)");
+        return None;
+    }
+    // Only where sshd is started by root does it want its empty folder.
+    std::fs::create_dir_all("/run/sshd").ok();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let random = |algorithm| PrivateKey::random(&mut rand::rng(), algorithm).unwrap();
+    let ed25519 = random(Algorithm::Ed25519);
+    let ecdsa = random(Algorithm::Ecdsa { curve: EcdsaCurve::NistP256 });
+    let client = random(Algorithm::Ed25519);
+    write_private(&at("host_ed25519"), &ed25519.to_openssh(LineEnding::LF).unwrap());
+    write_private(&at("host_ecdsa"), &ecdsa.to_openssh(LineEnding::LF).unwrap());
+    write_private(&at("authorized_keys"), &client.public_key().to_openssh().unwrap());
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let place = folder.path().display();
+    let config = format!(
+        "ListenAddress 127.0.0.1\nPort {port}\nHostKey {place}/host_ed25519\nHostKey {place}/host_ecdsa\n\
+         AuthorizedKeysFile {place}/authorized_keys\nPidFile {place}/pid\nUsePAM no\nStrictModes no\n\
+         PasswordAuthentication no\nPermitRootLogin yes\n{extra}\n"
+    );
+    std::fs::write(at("sshd_config"), config).unwrap();
+    let child = Command::new(SSHD)
+        .args(["-D", "-f"])
+        .arg(at("sshd_config"))
+        .arg("-E")
+        .arg(at("log"))
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap().trim().to_owned();
+    let sshd = Sshd { child, folder, port, user, ed25519, ecdsa, client };
+    let until = Instant::now() + Duration::from_secs(20);
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        let log = || std::fs::read_to_string(sshd.folder.path().join("log")).unwrap_or_default();
+        assert!(Instant::now() < until, "sshd did not start: {}", log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Some(sshd)
+}
+
+fn write_private(path: &PathBuf, text: &str) {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
+    std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+}
+
+fn line(marker: &str, port: u16, key: &PrivateKey) -> String {
+    format!("{marker}[127.0.0.1]:{port} {}\n", key.public_key().to_openssh().unwrap())
+}
+
+impl Sshd {
+    async fn connect(&self, known_hosts: &str, key: &PrivateKey) -> Result<SshClient, SshError> {
+        let target = SshTarget { host: "127.0.0.1".into(), port: self.port, user: self.user.clone() };
+        let key: SecretString = key.to_openssh(LineEnding::LF).unwrap().to_string().into();
+        SshClient::connect(&target, DEADLINES, &key, KnownHosts::parse(known_hosts)).await
+    }
+
+    async fn connected(&self) -> SshClient {
+        self.connect(&line("", self.port, &self.ed25519), &self.client).await.unwrap()
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+}
+
+/// Proves: D4
+#[tokio::test]
+async fn openssh_is_let_in_by_a_known_key_only() {
+    let Some(sshd) = start("openssh_is_let_in_by_a_known_key_only", "") else { return };
+    let (port, ed25519, ecdsa) = (sshd.port, &sshd.ed25519, &sshd.ecdsa);
+    let other = PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap();
+    let good = [
+        line("", port, ed25519),
+        line("", port, ecdsa),
+        line("", port, &other) + &line("", port, ed25519),
+        format!("127.0.0.1 {}\n", ed25519.public_key().to_openssh().unwrap()),
+        format!("[127.0.0.*]:{port}\t{}\n", ecdsa.public_key().to_openssh().unwrap()),
+        // The Ed25519 key is revoked: the host's other key is asked for.
+        line("@revoked ", port, ed25519) + &line("", port, ed25519) + &line("", port, ecdsa),
+    ];
+    for file in good {
+        let connected = sshd.connect(&file, &sshd.client).await;
+        assert!(connected.is_ok(), "{file}: {:?}", connected.err());
+    }
+    let sshd = &sshd;
+    let verdict = |file: String| async move {
+        match sshd.connect(&file, &sshd.client).await {
+            Err(SshError::HostKey { verdict, .. }) => verdict,
+            Err(other) => panic!("{file}: {other}"),
+            Ok(_) => panic!("{file}: was let in"),
+        }
+    };
+    assert!(matches!(verdict(String::new()).await, Verdict::Unknown { .. }));
+    assert!(matches!(verdict(line("", port, &other)).await, Verdict::Changed { line: 1, .. }));
+    let revoked = line("@revoked ", port, ed25519) + &line("@revoked ", port, ecdsa);
+    assert!(matches!(verdict(revoked).await, Verdict::Revoked { .. }));
+    let negated = format!("[127.0.0.1]:*,![127.0.0.1]:{port} {}\n", ed25519.public_key().to_openssh().unwrap());
+    assert!(matches!(verdict(negated).await, Verdict::Unknown { .. }));
+    let authority = line("@cert-authority ", port, ed25519);
+    assert!(matches!(verdict(authority).await, Verdict::CertificateAuthorityOnly { line: 1, .. }));
+}
+
+/// Proves: D8
+#[tokio::test]
+async fn openssh_refuses_a_stranger_and_the_key_is_named() {
+    let Some(sshd) = start("openssh_refuses_a_stranger_and_the_key_is_named", "") else { return };
+    let stranger = PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap();
+    let error = sshd.connect(&line("", sshd.port, &sshd.ed25519), &stranger).await.err().unwrap();
+    let SshError::AuthFailed { key, user, .. } = &error else { panic!("{error}") };
+    assert_eq!(user, &sshd.user);
+    assert!(key.contains("ssh-ed25519 SHA256:"), "{error}");
+}
+
+/// Proves: D6, D7
+#[tokio::test]
+async fn files_appear_whole_on_openssh_and_commands_tell_their_end() {
+    let Some(sshd) = start("files_appear_whole_on_openssh", "Subsystem sftp internal-sftp") else { return };
+    let client = sshd.connected().await;
+    let path = sshd.path("it's an entry.conf");
+    let sftp = client.sftp().await.unwrap();
+    assert_eq!(client.sha256(&path).await.unwrap(), None);
+    assert_eq!(sftp.read(&path, 1000).await.unwrap(), None);
+
+    let large: Vec<u8> = (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    for content in [&b"first\n"[..], &large, b""] {
+        sftp.write(&path, content).await.unwrap();
+        assert_eq!(sftp.read(&path, 200_000).await.unwrap().as_deref(), Some(content));
+        let digest = client.sha256(&path).await.unwrap().unwrap();
+        let expected: String =
+            <sha2::Sha256 as sha2::Digest>::digest(content).iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(digest, expected);
+    }
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    sftp.write(&path, b"again").await.unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(matches!(sftp.read(&path, 3).await, Err(SshError::Transfer { .. })));
+    let leftovers: Vec<_> = std::fs::read_dir(sshd.folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with('.'))
+        .collect();
+    assert!(leftovers.is_empty(), "{leftovers:?}");
+
+    let error = sftp.write("/proc/no/such/folder/x", b"x").await.unwrap_err();
+    assert!(matches!(error, SshError::Transfer { .. }), "{error}");
+    assert!(sftp.remove(&path).await.unwrap());
+    assert!(!sftp.remove(&path).await.unwrap());
+
+    let ended = client.run("echo out; echo err >&2; exit 3").await.unwrap();
+    assert_eq!((ended.status, ended.stdout.as_slice(), ended.stderr.as_slice()), (3, &b"out\n"[..], &b"err\n"[..]));
+    assert_eq!(ended.said(), "err");
+    let flood = client.run("head -c 300000 /dev/zero").await.unwrap();
+    assert!(flood.truncated && flood.status == 0 && flood.stdout.len() == 65536);
+    let killed = client.run("kill -9 $$").await.unwrap_err();
+    assert!(matches!(killed, SshError::Command { .. }), "{killed}");
+}
+
+#[tokio::test]
+async fn a_server_without_sftp_is_told_apart_from_a_failed_transfer() {
+    let Some(sshd) = start("a_server_without_sftp_is_told_apart", "") else { return };
+    let client = sshd.connected().await;
+    let error = client.sftp().await.err().unwrap();
+    assert!(matches!(error, SshError::SftpMissing { .. }), "{error}");
+    assert_eq!(client.run("true").await.unwrap().status, 0);
+}
+
+#[tokio::test]
+async fn a_forced_command_that_is_no_sftp_server_is_sftp_missing() {
+    let Some(sshd) = start("a_forced_command", "Subsystem sftp internal-sftp\nForceCommand true") else { return };
+    let error = sshd.connected().await.sftp().await.err().unwrap();
+    assert!(matches!(error, SshError::SftpMissing { .. }), "{error}");
+}
+
+/// Proves: D5
+#[tokio::test]
+async fn a_command_that_hangs_on_openssh_ends_in_its_own_deadline() {
+    let Some(sshd) = start("a_command_that_hangs", "") else { return };
+    let target = SshTarget { host: "127.0.0.1".into(), port: sshd.port, user: sshd.user.clone() };
+    let key: SecretString = sshd.client.to_openssh(LineEnding::LF).unwrap().to_string().into();
+    let deadlines = Deadlines { command: Duration::from_millis(1500), ..DEADLINES };
+    let known_hosts = KnownHosts::parse(&line("", sshd.port, &sshd.ed25519));
+    let client = SshClient::connect(&target, deadlines, &key, known_hosts).await.unwrap();
+    let error = client.run("sleep 30").await.unwrap_err();
+    assert_eq!(error.to_string(), "the command 'sleep 30' did not end in 1.5 s");
+    assert_eq!(client.run("true").await.unwrap().status, 0, "the connection is still of use");
+}
