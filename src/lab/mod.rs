@@ -15,6 +15,7 @@ pub mod records;
 pub mod scenario;
 mod start;
 pub mod world;
+mod write_config;
 
 pub use start::{IRONIC_USER, Lab, ironic_password};
 

@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::build::{self, netbox_token, secret};
+use super::dhcp_host::{self, DhcpHost};
 use super::faults::Fault;
 use super::ironic::seed::{Seed, plant};
 use super::ironic::{self, Ironic};
@@ -28,6 +29,7 @@ pub struct Lab {
     pub(super) control: SocketAddr,
     /// The port of every BMC, each on its own address.
     pub(super) bmc_port: u16,
+    pub(super) dhcp: DhcpHost,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -62,7 +64,8 @@ impl Lab {
         for (name, listener) in names.iter().zip(bmcs) {
             tasks.extend(serve_bmc(&world, name, listener)?);
         }
-        Ok(Lab { scenario: Arc::new(scenario), world, netbox, ironic, control, bmc_port, tasks })
+        let dhcp = dhcp_host::serve(&world).await?;
+        Ok(Lab { scenario: Arc::new(scenario), world, netbox, ironic, control, bmc_port, dhcp, tasks })
     }
 
     pub fn scenario(&self) -> &Scenario {
@@ -88,6 +91,16 @@ impl Lab {
 
     pub fn control_url(&self) -> String {
         format!("http://{}", self.control)
+    }
+
+    /// Where the DHCP host's SSH listens.
+    pub fn ssh_addr(&self) -> SocketAddr {
+        self.dhcp.addr()
+    }
+
+    /// The DHCP host, for tests that look at its files.
+    pub fn dhcp_host(&self) -> &DhcpHost {
+        &self.dhcp
     }
 
     /// The port on which every BMC listens, each on its own address.

@@ -204,7 +204,7 @@ fn picked(mut map: Map<String, Value>, call: &Call, detail: bool, short: &[&str]
     Value::Object(map)
 }
 
-fn kept<'a>(call: &'a Call) -> Vec<(&'a str, String)> {
+fn kept(call: &Call) -> Vec<(&str, String)> {
     let keys = ["node", "address", "portgroup", "fields"];
     keys.iter().filter_map(|key| Some((*key, call.get(key)?.to_owned()))).collect()
 }

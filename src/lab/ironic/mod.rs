@@ -96,7 +96,7 @@ async fn answer(Shared(api): Shared<Api>, request: Request) -> Response {
     let Ok(bytes) = to_bytes(body, usize::MAX).await else { return StatusCode::BAD_REQUEST.into_response() };
     let path = parts.uri.path().trim_end_matches('/').to_owned();
     if !matches!(path.as_str(), "" | "/v1")
-        && let Err(refused) = api.authenticate(&parts.headers)
+        && let Some(refused) = api.unauthenticated(&parts.headers)
     {
         return refused;
     }
@@ -158,21 +158,20 @@ fn read_body(method: &Method, bytes: &[u8]) -> Result<Option<Value>, Refusal> {
 }
 
 impl Api {
-    fn authenticate(&self, headers: &HeaderMap) -> Result<(), Response> {
-        let Some((user, password)) = self.world.lock().ironic.settings.basic.clone() else { return Ok(()) };
+    /// Why a caller is not let in; `None` for one who is.
+    fn unauthenticated(&self, headers: &HeaderMap) -> Option<Response> {
+        let (user, password) = self.world.lock().ironic.settings.basic.clone()?;
         let Some(header) = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()) else {
-            return Err(reply::unauthorized(StatusCode::UNAUTHORIZED, "Authorization required"));
+            return Some(reply::unauthorized(StatusCode::UNAUTHORIZED, "Authorization required"));
         };
         let (scheme, rest) = header.split_once(' ').unwrap_or((header, ""));
         if !scheme.eq_ignore_ascii_case("basic") {
             let text = format!("Unsupported authorization type \"{scheme}\"");
-            return Err(reply::unauthorized(StatusCode::BAD_REQUEST, &text));
+            return Some(reply::unauthorized(StatusCode::BAD_REQUEST, &text));
         }
         let sent = base64::engine::general_purpose::STANDARD.decode(rest.trim()).unwrap_or_default();
-        if sent == format!("{user}:{password}").into_bytes() {
-            return Ok(());
-        }
-        Err(reply::unauthorized(StatusCode::UNAUTHORIZED, "Incorrect username or password"))
+        let right = sent == format!("{user}:{password}").into_bytes();
+        (!right).then(|| reply::unauthorized(StatusCode::UNAUTHORIZED, "Incorrect username or password"))
     }
 }
 

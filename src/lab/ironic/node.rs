@@ -356,7 +356,7 @@ impl Node {
 }
 
 /// Names of `fields=`: unknown ones are refused, ones above the version not acceptable.
-pub(super) fn checked_fields<'a>(text: &'a str, version: u32) -> Result<Vec<&'a str>, Refusal> {
+pub(super) fn checked_fields(text: &str, version: u32) -> Result<Vec<&str>, Refusal> {
     let all = fresh();
     let more = [
         "uuid",
