@@ -1,5 +1,6 @@
 //! The rules and the words of the field. Pure: no async, no I/O, no clock.
 
+pub mod cables;
 pub mod checks;
 pub mod device;
 pub mod dhcp;
