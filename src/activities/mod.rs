@@ -3,4 +3,5 @@
 pub mod bmc;
 pub mod env;
 pub mod facts;
+pub mod ironic;
 pub mod netbox;
