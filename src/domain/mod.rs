@@ -1,5 +1,6 @@
 //! The rules and the words of the field. Pure: no async, no I/O, no clock.
 
+pub mod cables;
 pub mod checks;
 pub mod device;
 pub mod dhcp;
@@ -15,6 +16,7 @@ pub mod phase;
 pub mod platform_class;
 pub mod provision;
 pub mod request;
+pub mod root_device;
 pub mod run_view;
 pub mod text;
 pub mod verify;

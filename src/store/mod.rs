@@ -1,5 +1,26 @@
 //! The store: SQLite with one writer thread and group commit. Journal, fleet, proofs, migrations.
+//!
+//! Everything in it but the runs and the proofs can be rebuilt from NetBox and Ironic. A write is answered after the
+//! commit that carries it is on the disk (WAL, `synchronous=FULL`); reads use connections of their own and see what was
+//! committed. Any number of processes may have the store open; [`Lead`] decides which of them runs the engine.
 
-/// A handle to the store. Cheap to clone; all writes go through one thread.
-#[derive(Clone)]
-pub struct Store {}
+mod error;
+mod fleet;
+mod folder;
+mod handle;
+mod health;
+mod lead;
+mod proofs;
+mod readers;
+mod rows;
+mod runs;
+mod schema;
+mod writer;
+
+pub use error::StoreError;
+pub use handle::Store;
+pub use health::SyncState;
+pub use lead::{Lead, LeadError, Leader};
+pub use proofs::ProveOutcome;
+pub use runs::{ENROLL, RunRow, RunStatus, Submit, Waiting};
+pub use writer::Commits;

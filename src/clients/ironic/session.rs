@@ -50,7 +50,7 @@ pub struct Ironic {
 enum Login {
     None,
     Basic { username: String, password: crate::config::settings::SecretRef, vault: Vault },
-    Keystone(Keystone),
+    Keystone(Box<Keystone>),
 }
 
 impl Ironic {
@@ -64,7 +64,7 @@ impl Ironic {
             IronicAuth::HttpBasic { username, password } => {
                 Login::Basic { username: username.clone(), password: password.clone(), vault: vault.clone() }
             }
-            IronicAuth::Keystone(auth) => Login::Keystone(Keystone::new(auth, &options, vault)?),
+            IronicAuth::Keystone(auth) => Login::Keystone(Box::new(Keystone::new(auth, &options, vault)?)),
         };
         Ok(Ironic { name: name.to_owned(), http, login, version: Arc::default() })
     }

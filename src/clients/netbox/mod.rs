@@ -1,21 +1,126 @@
-//! NetBox's REST API.
+//! NetBox's REST API: one token, typed answers, errors that name what was asked and which field surprised.
 
-use secrecy::SecretString;
+pub mod error;
+pub mod failure;
+pub mod pages;
+pub mod read;
+pub mod records;
+pub mod write;
 
-use super::http::{HttpClient, HttpError, HttpOptions};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use url::Url;
+
+use self::error::NetBoxError;
+use super::http::{Answer, Auth, HttpClient, HttpError, HttpOptions, Method, Request};
 use crate::config::settings::NetboxSettings;
 
-/// A NetBox, asked with one token.
+/// A NetBox, asked with one token. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct NetBox {
     pub(crate) http: HttpClient,
     pub(crate) token: SecretString,
+    /// Learned at the first tag that was added: this server ignores `add_tags`.
+    ignores_add_tags: Arc<AtomicBool>,
+}
+
+/// One object with the ETag that came with it, where the server offers one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Versioned<T> {
+    pub record: T,
+    pub etag: Option<String>,
 }
 
 impl NetBox {
+    /// A client. The URL may end with `/api` or not.
     pub fn new(settings: &NetboxSettings, token: SecretString) -> Result<Self, HttpError> {
         let options =
             HttpOptions { trust: settings.trust.clone(), timeout: settings.timeout, ..HttpOptions::default() };
-        Ok(NetBox { http: HttpClient::new("netbox", &settings.url, &options)?, token })
+        let mut base = settings.url.clone();
+        let path = base.path().trim_end_matches('/').to_owned();
+        base.set_path(path.strip_suffix("/api").unwrap_or(&path));
+        Ok(NetBox {
+            http: HttpClient::new("netbox", &base, &options)?,
+            token: authorization(&token),
+            ignores_add_tags: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    /// Where this NetBox is, without `/api`.
+    pub fn url(&self) -> &Url {
+        self.http.base()
+    }
+
+    /// Reads one answer into `T`. A filter with an empty value is never sent: NetBox would answer with everything (C-05).
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: Vec<(String, String)>,
+    ) -> Result<T, NetBoxError> {
+        self.get_versioned(path, query).await.map(|found| found.record)
+    }
+
+    pub(crate) async fn get_versioned<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: Vec<(String, String)>,
+    ) -> Result<Versioned<T>, NetBoxError> {
+        if let Some((key, _)) = query.iter().find(|(_, value)| value.trim().is_empty()) {
+            return Err(NetBoxError::EmptyFilter { asked: format!("GET {path}"), filter: key.clone() });
+        }
+        let mut request = Request::get(path);
+        request.query = query;
+        self.decode(self.send(request).await?)
+    }
+
+    pub(crate) async fn patch<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Value,
+        if_match: Option<&str>,
+    ) -> Result<Versioned<T>, NetBoxError> {
+        let mut request = Request::new(Method::PATCH, path).json(body);
+        if let Some(etag) = if_match {
+            request = request.header("if-match", etag);
+        }
+        self.decode(self.send(request).await?)
+    }
+
+    async fn send(&self, request: Request) -> Result<Answer, NetBoxError> {
+        let request = request.header("accept", "application/json").auth(Auth::Authorization(self.token.clone()));
+        let answer = self.http.send(request).await?;
+        error::check(answer, &self.http.host())
+    }
+
+    fn decode<T: DeserializeOwned>(&self, answer: Answer) -> Result<Versioned<T>, NetBoxError> {
+        let etag = answer.header("etag").map(str::to_owned);
+        Ok(Versioned { record: records::decode(&answer, &self.http.host())?, etag })
+    }
+}
+
+/// The whole header for a token. The version is in the token itself: `nbt_KEY.SECRET` is v2, all others are v1. A keyword
+/// that somebody stored with the token is taken off.
+fn authorization(token: &SecretString) -> SecretString {
+    let text = token.expose_secret().trim();
+    let bare = ["Bearer ", "Token "].iter().find_map(|word| text.strip_prefix(word)).unwrap_or(text).trim();
+    let keyword = if bare.starts_with("nbt_") { "Bearer" } else { "Token" };
+    format!("{keyword} {bare}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_itself_says_its_version() {
+        let header = |token: &str| authorization(&token.to_owned().into()).expose_secret().to_owned();
+        assert_eq!(header("nbt_abc.def"), "Bearer nbt_abc.def");
+        assert_eq!(header("0123456789abcdef\n"), "Token 0123456789abcdef");
+        assert_eq!(header("Token 0123"), "Token 0123");
+        assert_eq!(header("Token nbt_abc.def"), "Bearer nbt_abc.def");
     }
 }

@@ -1,1 +1,0 @@
-//! Judges an inspected inventory against what NetBox records (V1–V9).

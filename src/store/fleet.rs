@@ -1,0 +1,203 @@
+//! The fleet as NetBox and Ironic last told it: a projection, which can be made anew at any time.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Row, params};
+
+use super::error::StoreError;
+use super::handle::{Sql, Store};
+use super::rows::{from_json, get, json, nanos, signed, time};
+use crate::domain::device::{Device, IronicRef};
+
+const DEVICE: &str = "SELECT netbox_id, body, platform_class, read_at FROM device";
+
+impl Store {
+    /// Takes devices as NetBox has them, by NetBox's id; says how many differ from what was here. The platform class is
+    /// this program's own record: what stands here stays (P10).
+    pub async fn put_devices(&self, devices: Vec<Device>) -> Result<usize, StoreError> {
+        if devices.is_empty() {
+            return Ok(0);
+        }
+        let changed = self
+            .write(move |sql| {
+                let mut changed = 0;
+                for device in &devices {
+                    changed += usize::from(put_device(sql, device)?);
+                }
+                Ok(changed)
+            })
+            .await?;
+        if changed > 0 {
+            self.fleet_changed();
+        }
+        Ok(changed)
+    }
+
+    /// Takes out devices that NetBox has no more.
+    pub async fn remove_devices(&self, netbox_ids: Vec<u64>) -> Result<(), StoreError> {
+        let removed = self
+            .write(move |sql| {
+                let mut removed = 0;
+                for id in netbox_ids {
+                    removed += sql.execute("DELETE FROM device WHERE netbox_id = ?1", params![signed(id)])?;
+                }
+                Ok(removed)
+            })
+            .await?;
+        if removed > 0 {
+            self.fleet_changed();
+        }
+        Ok(())
+    }
+
+    /// All devices, by name.
+    pub fn devices(&self) -> Result<Vec<Device>, StoreError> {
+        self.read(|sql| sql.all(&format!("{DEVICE} ORDER BY name, netbox_id"), [], read_device))
+    }
+
+    /// The device of that name; of several the one with the lowest NetBox id.
+    pub fn device(&self, name: &str) -> Result<Option<Device>, StoreError> {
+        Ok(self.devices_named(name)?.into_iter().next())
+    }
+
+    /// Every device of that name: NetBox allows one a site, so that a name alone may mean several.
+    pub fn devices_named(&self, name: &str) -> Result<Vec<Device>, StoreError> {
+        self.read(|sql| sql.all(&format!("{DEVICE} WHERE name = ?1 ORDER BY netbox_id"), params![name], read_device))
+    }
+
+    /// Records the platform class; says whether that changed anything (P10).
+    pub async fn set_platform_class(&self, netbox_id: u64, value: &str) -> Result<bool, StoreError> {
+        let value = value.to_owned();
+        let changed = self
+            .write(move |sql| {
+                let id = signed(netbox_id);
+                let known: Option<Option<String>> =
+                    sql.first("SELECT platform_class FROM device WHERE netbox_id = ?1", params![id], |row| {
+                        get(row, "platform_class", "device")
+                    })?;
+                match known {
+                    None => Err(StoreError::NoDevice(netbox_id)),
+                    Some(Some(same)) if same == value => Ok(false),
+                    Some(_) => {
+                        sql.execute("UPDATE device SET platform_class = ?2 WHERE netbox_id = ?1", params![id, value])?;
+                        Ok(true)
+                    }
+                }
+            })
+            .await?;
+        if changed {
+            self.fleet_changed();
+        }
+        Ok(changed)
+    }
+
+    /// Takes the full list of an Ironic instance's nodes, by device name. In the same commit every proof falls whose
+    /// device has another node now, or none (T3).
+    pub async fn put_ironic_refs(&self, refs: Vec<(String, IronicRef)>, instance: &str) -> Result<(), StoreError> {
+        let instance = instance.to_owned();
+        let changed = self.write(move |sql| replace_refs(sql, &refs, &instance)).await?;
+        if changed {
+            self.fleet_changed();
+        }
+        Ok(())
+    }
+
+    /// Each device's node. Where two instances have a node of that name, the first instance by name is shown; a caller
+    /// that knows the device's instance asks [`Store::ironic_ref`].
+    pub fn ironic_refs(&self) -> Result<BTreeMap<String, IronicRef>, StoreError> {
+        let mut refs = BTreeMap::new();
+        for (device, reference) in self.all_ironic_refs()? {
+            refs.entry(device).or_insert(reference);
+        }
+        Ok(refs)
+    }
+
+    /// Every node of every instance with the device that it is projected on, by instance and device.
+    pub fn all_ironic_refs(&self) -> Result<Vec<(String, IronicRef)>, StoreError> {
+        self.read(|sql| {
+            sql.all("SELECT device, body FROM ironic_ref ORDER BY instance, device", [], |row| {
+                Ok((get(row, "device", "ironic_ref")?, from_json(row, "body", "ironic_ref")?))
+            })
+        })
+    }
+
+    /// The node that an instance has for a device.
+    pub fn ironic_ref(&self, instance: &str, device: &str) -> Result<Option<IronicRef>, StoreError> {
+        self.read(|sql| {
+            sql.first(
+                "SELECT body FROM ironic_ref WHERE instance = ?1 AND device = ?2",
+                params![instance, device],
+                |row| from_json(row, "body", "ironic_ref"),
+            )
+        })
+    }
+}
+
+fn read_device(row: &Row<'_>) -> Result<Device, StoreError> {
+    let mut device: Device = from_json(row, "body", "device")?;
+    device.platform_class = get(row, "platform_class", "device")?;
+    device.read_at = time(row, "read_at", "device")?;
+    Ok(device)
+}
+
+/// Writes one device; `true` where it differs from what was here.
+fn put_device(sql: &Sql<'_>, device: &Device) -> Result<bool, StoreError> {
+    let id = signed(device.netbox_id);
+    // What changes at every reading, and what isn't NetBox's, stands in columns of its own.
+    let bare = Device { platform_class: None, read_at: jiff::Timestamp::UNIX_EPOCH, ..device.clone() };
+    let body = json(&bare, "device.body")?;
+    let known: Option<(String, String)> =
+        sql.first("SELECT name, body FROM device WHERE netbox_id = ?1", params![id], |row| {
+            Ok((get(row, "name", "device")?, get(row, "body", "device")?))
+        })?;
+    let read_at = nanos(device.read_at);
+    if known.as_ref().is_some_and(|(_, same)| *same == body) {
+        sql.execute("UPDATE device SET read_at = ?2 WHERE netbox_id = ?1", params![id, read_at])?;
+        return Ok(false);
+    }
+    sql.execute(
+        "INSERT INTO device (netbox_id, name, site, body, platform_class, read_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (netbox_id) DO UPDATE SET name = excluded.name, site = excluded.site, body = excluded.body,
+                                               read_at = excluded.read_at",
+        params![id, device.name, device.site, body, device.platform_class, read_at],
+    )?;
+    match known {
+        // A node belongs to a device by name: who takes another name takes another reference (T3, O5).
+        Some((former, _)) if former != device.name => {
+            sql.execute("DELETE FROM proof WHERE device IN (?1, ?2)", params![former, device.name])?;
+        }
+        // A new device under the name of an older one doesn't inherit its proof.
+        None => {
+            sql.execute("DELETE FROM proof WHERE device = ?1 AND netbox_id <> ?2", params![device.name, id])?;
+        }
+        Some(_) => {}
+    }
+    Ok(true)
+}
+
+/// Replaces an instance's references; `true` where more than the time of reading changed.
+fn replace_refs(sql: &Sql<'_>, refs: &[(String, IronicRef)], instance: &str) -> Result<bool, StoreError> {
+    let bare = |reference: &IronicRef| IronicRef { read_at: jiff::Timestamp::UNIX_EPOCH, ..reference.clone() };
+    let former: BTreeMap<String, IronicRef> = sql
+        .all("SELECT device, body FROM ironic_ref WHERE instance = ?1", params![instance], |row| {
+            let reference: IronicRef = from_json(row, "body", "ironic_ref")?;
+            Ok((get(row, "device", "ironic_ref")?, bare(&reference)))
+        })?
+        .into_iter()
+        .collect();
+    let now: BTreeMap<String, IronicRef> = refs.iter().map(|(device, r)| (device.clone(), bare(r))).collect();
+    sql.execute("DELETE FROM ironic_ref WHERE instance = ?1", params![instance])?;
+    for (device, reference) in refs {
+        let reference = IronicRef { instance: instance.to_owned(), ..reference.clone() };
+        sql.execute(
+            "INSERT OR REPLACE INTO ironic_ref (instance, device, node, body) VALUES (?1, ?2, ?3, ?4)",
+            params![instance, device, reference.node.to_string(), json(&reference, "ironic_ref.body")?],
+        )?;
+    }
+    let fallen = sql.execute(
+        "DELETE FROM proof WHERE instance = ?1 AND NOT EXISTS (
+             SELECT 1 FROM ironic_ref r WHERE r.instance = proof.instance AND r.device = proof.device AND r.node = proof.node)",
+        params![instance],
+    )?;
+    Ok(fallen > 0 || former != now)
+}

@@ -1,0 +1,111 @@
+//! Leadership: which process runs the engine of a state folder. A lock of the operating system, so that it falls with
+//! the process, however that ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::error::StoreError;
+use super::folder;
+
+/// Held while this process leads; given back when it is dropped.
+#[derive(Debug)]
+pub struct Lead {
+    /// The lock lives as long as the open file.
+    _file: File,
+}
+
+/// Who leads, as it wrote itself down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leader {
+    pub pid: u32,
+    pub host: String,
+    pub since: Timestamp,
+}
+
+/// Why this process can't lead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LeadError {
+    #[error(
+        "another muster (process {} on {}, since {}) runs the engine of '{path}': use that one, or another --state-dir",
+        leader.pid, leader.host, leader.since
+    )]
+    Held { path: PathBuf, leader: Leader },
+    /// It holds the lock and has not written itself down, or not readably.
+    #[error("another muster runs the engine of '{0}': use that one, or another --state-dir")]
+    HeldByUnknown(PathBuf),
+    #[error("the lock '{path}' can't be taken ({cause}): the state folder must be on a disk that has file locks")]
+    Unusable { path: PathBuf, cause: String },
+    #[error(transparent)]
+    Folder(#[from] StoreError),
+}
+
+impl Lead {
+    /// Takes the leadership of a state folder, or says who has it.
+    pub fn take(folder: &Path) -> Result<Lead, LeadError> {
+        folder::prepare(folder)?;
+        let path = folder.join("muster.lock");
+        let unusable = |e: std::io::Error| LeadError::Unusable { path: path.clone(), cause: e.to_string() };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(unusable)?;
+        folder::tighten(&path, 0o600)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(e)) => return Err(unusable(e)),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                file.read_to_string(&mut text).map_err(unusable)?;
+                return Err(match serde_json::from_str(&text) {
+                    Ok(leader) => LeadError::Held { path: folder.to_owned(), leader },
+                    Err(_) => LeadError::HeldByUnknown(folder.to_owned()),
+                });
+            }
+        }
+        let leader = Leader { pid: std::process::id(), host: host_name(), since: Timestamp::now() };
+        let text = serde_json::to_string(&leader).map_err(|e| unusable(e.into()))?;
+        // A full disk must not keep anybody from leading: the words in the file only help a second process to say who.
+        let written =
+            file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(text.as_bytes()));
+        if let Err(e) = written {
+            tracing::warn!(path = %path.display(), error = %e, "the leader could not write itself down");
+        }
+        Ok(Lead { _file: file })
+    }
+}
+
+/// The name of this machine, for the message that a second process shows.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::fs::read_to_string("/etc/hostname"))
+        .ok()
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .unwrap_or_else(|| "this machine".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_leader_is_refused_with_the_first_ones_name_and_leads_when_that_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Lead::take(folder.path()).unwrap();
+        let error = Lead::take(folder.path()).unwrap_err();
+        assert!(matches!(&error, LeadError::Held { leader, .. } if leader.pid == std::process::id()), "{error:?}");
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        drop(first);
+        Lead::take(folder.path()).unwrap();
+    }
+}

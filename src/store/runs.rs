@@ -1,0 +1,314 @@
+//! Runs and their records: the journal that engines resume from, and what lists show of it.
+
+use jiff::Timestamp;
+use rusqlite::{Row, params};
+use serde::{Deserialize, Serialize};
+
+use super::error::StoreError;
+use super::handle::{Sql, Store};
+use super::rows::{bad, from_json, get, json, key, nanos, run_id, signed, time, time_maybe, unsigned};
+use crate::domain::event::{Body, Event, Observation, Outcome, RunRecord, WaitReason};
+use crate::domain::failure::Failure;
+use crate::domain::ids::RunId;
+use crate::domain::phase::Phase;
+use crate::domain::request::EnrollRequest;
+
+/// The name under which enrollments are journaled.
+pub const ENROLL: &str = "enroll";
+
+/// What came of a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Submit {
+    Accepted,
+    /// The device has an active run already (G8).
+    Busy {
+        run: RunId,
+        by: String,
+    },
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Submitted, and nothing of it was begun.
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+impl RunStatus {
+    /// The word of the contract.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunStatus::Queued => "queued",
+            RunStatus::Running => "running",
+            RunStatus::Succeeded => "succeeded",
+            RunStatus::Failed => "failed",
+            RunStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether the run has its device.
+    pub fn is_active(self) -> bool {
+        match self {
+            RunStatus::Queued | RunStatus::Running => true,
+            RunStatus::Succeeded | RunStatus::Failed | RunStatus::Cancelled => false,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled]
+            .into_iter()
+            .find(|status| status.as_str() == text)
+    }
+}
+
+/// What a run waits for, and until when it does so before it looks again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    pub seq: u32,
+    pub until: Timestamp,
+    pub reason: WaitReason,
+}
+
+/// A run as lists show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    pub run: RunId,
+    pub netbox_id: u64,
+    pub host: String,
+    pub site: String,
+    pub by: String,
+    pub submitted_at: Timestamp,
+    pub retry_of: Option<RunId>,
+    pub status: RunStatus,
+    /// The phase that it was last seen in.
+    pub phase: Option<Phase>,
+    /// What it waits for now.
+    pub waiting: Option<Waiting>,
+    pub finished_at: Option<Timestamp>,
+    pub failure: Option<Failure>,
+}
+
+const ROW: &str = "SELECT id, netbox_id, host, site, submitted_by, submitted_at, retry_of, status, phase, waiting,
+                   finished_at, failure FROM run";
+
+impl Store {
+    /// Writes the first record of an enrollment, if no other run has the device: one active run a device (G8).
+    pub async fn submit(&self, run: RunId, request: EnrollRequest) -> Result<Submit, StoreError> {
+        self.submit_as(run, ENROLL, request).await
+    }
+
+    /// As [`Store::submit`], for a workflow by name.
+    pub async fn submit_as(&self, run: RunId, workflow: &str, request: EnrollRequest) -> Result<Submit, StoreError> {
+        let workflow = workflow.to_owned();
+        self.write(move |sql| {
+            let other = sql.first(
+                "SELECT id, submitted_by FROM run WHERE netbox_id = ?1 AND finished_at IS NULL",
+                params![signed(request.netbox_id)],
+                |row| Ok(Submit::Busy { run: run_id(row, "id", "run")?, by: get(row, "submitted_by", "run")? }),
+            )?;
+            if let Some(busy) = other {
+                return Ok(busy);
+            }
+            sql.execute(
+                "INSERT INTO run (id, netbox_id, host, site, workflow, submitted_by, submitted_at, retry_of, status)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'queued')",
+                params![
+                    key(run),
+                    signed(request.netbox_id),
+                    request.host,
+                    request.site,
+                    workflow,
+                    request.submitted_by,
+                    nanos(request.submitted_at),
+                    request.retry_of.map(key),
+                ],
+            )?;
+            let at = request.submitted_at;
+            let event = Event::Submitted { workflow, request: Box::new(request) };
+            insert(sql, run, 0, at, &Body::Journal(event))?;
+            Ok(Submit::Accepted)
+        })
+        .await
+    }
+
+    /// Adds records at the end of a run's journal, all or none; answered after they are on the disk. `expect_n` is the
+    /// place that the caller knows as the end: whoever finds another one there isn't the only writer any more.
+    /// `Finished` releases the device.
+    pub async fn append(
+        &self,
+        run: RunId,
+        expect_n: u64,
+        events: Vec<(Timestamp, Body)>,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        self.write(move |sql| {
+            let (status, _) = standing(sql, run)?;
+            if !status.is_active() {
+                return Err(StoreError::RunFinished(run));
+            }
+            let found = next_n(sql, run)?;
+            if found != expect_n {
+                return Err(StoreError::JournalMoved { run, expected: expect_n, found });
+            }
+            let mut records = Vec::with_capacity(events.len());
+            for (n, (at, body)) in (expect_n..).zip(events) {
+                insert(sql, run, n, at, &body)?;
+                project(sql, run, at, &body)?;
+                records.push(RunRecord { run, n, at, body });
+            }
+            if status == RunStatus::Queued {
+                sql.execute(
+                    "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'queued'",
+                    params![key(run)],
+                )?;
+            }
+            Ok(records)
+        })
+        .await
+    }
+
+    /// All records of a run, in their order.
+    pub fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
+        self.records_from(run, 0)
+    }
+
+    /// The records of a run from a place on.
+    pub fn records_from(&self, run: RunId, n: u64) -> Result<Vec<RunRecord>, StoreError> {
+        self.read(|sql| {
+            standing(sql, run)?;
+            sql.all(
+                "SELECT n, at, observed, body FROM record WHERE run = ?1 AND n >= ?2 ORDER BY n",
+                params![key(run), signed(n)],
+                |row| read_record(run, row),
+            )
+        })
+    }
+
+    /// All runs, the newest first.
+    pub fn runs(&self) -> Result<Vec<RunRow>, StoreError> {
+        self.read(|sql| sql.all(&format!("{ROW} ORDER BY submitted_at DESC, id DESC"), [], read_row))
+    }
+
+    /// One run.
+    pub fn run(&self, run: RunId) -> Result<RunRow, StoreError> {
+        self.read(|sql| sql.first(&format!("{ROW} WHERE id = ?1"), params![key(run)], read_row))?
+            .ok_or(StoreError::NoRun(run))
+    }
+
+    /// The newest run of each host.
+    pub fn last_runs(&self) -> Result<Vec<RunRow>, StoreError> {
+        let newest = "id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY host ORDER BY submitted_at DESC, \
+                      id DESC) AS place FROM run) WHERE place = 1)";
+        self.read(|sql| sql.all(&format!("{ROW} WHERE {newest}"), [], read_row))
+    }
+
+    /// The runs that are to go on: those under way before those that were only queued, each in their order.
+    pub fn active_runs(&self) -> Result<Vec<RunId>, StoreError> {
+        self.read(|sql| {
+            sql.all(
+                "SELECT id FROM run WHERE finished_at IS NULL ORDER BY status = 'queued', submitted_at, id",
+                [],
+                |row| run_id(row, "id", "run"),
+            )
+        })
+    }
+}
+
+fn standing(sql: &Sql<'_>, run: RunId) -> Result<(RunStatus, Option<Timestamp>), StoreError> {
+    sql.first("SELECT status, finished_at FROM run WHERE id = ?1", params![key(run)], |row| {
+        Ok((read_status(row)?, time_maybe(row, "finished_at", "run")?))
+    })?
+    .ok_or(StoreError::NoRun(run))
+}
+
+fn next_n(sql: &Sql<'_>, run: RunId) -> Result<u64, StoreError> {
+    let next =
+        sql.first("SELECT coalesce(max(n) + 1, 0) AS next FROM record WHERE run = ?1", params![key(run)], |row| {
+            unsigned(row, "next", "record")
+        })?;
+    Ok(next.unwrap_or(0))
+}
+
+fn insert(sql: &Sql<'_>, run: RunId, n: u64, at: Timestamp, body: &Body) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO record (run, n, at, observed, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![key(run), signed(n), nanos(at), matches!(body, Body::Observation(_)), json(body, "record.body")?],
+    )
+    .map(drop)
+}
+
+/// Keeps what lists show of a run beside its journal, in the same commit.
+fn project(sql: &Sql<'_>, run: RunId, at: Timestamp, body: &Body) -> Result<(), StoreError> {
+    let id = key(run);
+    match body {
+        Body::Journal(Event::Finished { outcome }) => {
+            let failure = match outcome {
+                Outcome::Failed { failure } => Some(json(failure, "run.failure")?),
+                Outcome::Succeeded { .. } | Outcome::Cancelled { .. } => None,
+            };
+            sql.execute(
+                "UPDATE run SET status = ?2, finished_at = ?3, failure = ?4, waiting = NULL WHERE id = ?1",
+                params![id, outcome.status(), nanos(at), failure],
+            )?;
+        }
+        Body::Journal(Event::TimerSet { seq, until, reason }) => {
+            let waiting = Waiting { seq: *seq, until: *until, reason: reason.clone() };
+            sql.execute("UPDATE run SET waiting = ?2 WHERE id = ?1", params![id, json(&waiting, "run.waiting")?])?;
+        }
+        // The one timer fired, or another thing was begun although it had not: the run doesn't wait for it any more.
+        Body::Journal(Event::TimerFired { .. } | Event::ActivityScheduled { .. } | Event::Signalled { .. }) => {
+            sql.execute("UPDATE run SET waiting = NULL WHERE id = ?1 AND waiting IS NOT NULL", params![id])?;
+        }
+        Body::Observation(Observation::PhaseStarted { phase, .. }) => {
+            sql.execute("UPDATE run SET phase = ?2 WHERE id = ?1", params![id, phase.as_str()])?;
+        }
+        Body::Journal(_) | Body::Observation(_) => {}
+    }
+    Ok(())
+}
+
+fn read_record(run: RunId, row: &Row<'_>) -> Result<RunRecord, StoreError> {
+    let n = unsigned(row, "n", "record")?;
+    let observed: bool = get(row, "observed", "record")?;
+    let text: String = get(row, "body", "record")?;
+    let body = if observed {
+        // Nothing depends on an observation: one that only a newer version knows must not hide the rest of the run.
+        Body::Observation(serde_json::from_str(&text).unwrap_or_else(|_| Observation::Note {
+            system: "muster".to_owned(),
+            text: "an observation that this version of muster doesn't know".to_owned(),
+        }))
+    } else {
+        let event = serde_json::from_str(&text);
+        Body::Journal(event.map_err(|e| StoreError::Record { run, n, cause: e.to_string() })?)
+    };
+    Ok(RunRecord { run, n, at: time(row, "at", "record")?, body })
+}
+
+fn read_status(row: &Row<'_>) -> Result<RunStatus, StoreError> {
+    let text: String = get(row, "status", "run")?;
+    RunStatus::parse(&text).ok_or_else(|| bad("run.status".to_owned(), format!("'{text}'")))
+}
+
+fn read_row(row: &Row<'_>) -> Result<RunRow, StoreError> {
+    let maybe = |column: &str| get::<Option<String>>(row, column, "run");
+    let retry_of: Option<[u8; 16]> = get(row, "retry_of", "run")?;
+    let phase = maybe("phase")?;
+    Ok(RunRow {
+        run: run_id(row, "id", "run")?,
+        netbox_id: unsigned(row, "netbox_id", "run")?,
+        host: get(row, "host", "run")?,
+        site: get(row, "site", "run")?,
+        by: get(row, "submitted_by", "run")?,
+        submitted_at: time(row, "submitted_at", "run")?,
+        retry_of: retry_of.map(|bytes| RunId(uuid::Uuid::from_bytes(bytes))),
+        status: read_status(row)?,
+        phase: phase.and_then(|text| Phase::ALL.into_iter().find(|phase| phase.as_str() == text)),
+        waiting: if maybe("waiting")?.is_some() { Some(from_json(row, "waiting", "run")?) } else { None },
+        finished_at: time_maybe(row, "finished_at", "run")?,
+        failure: if maybe("failure")?.is_some() { Some(from_json(row, "failure", "run")?) } else { None },
+    })
+}

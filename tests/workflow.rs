@@ -1,0 +1,528 @@
+//! The enrollment workflow against a scripted world: its order, gates, waits, reruns and ends, in virtual time.
+
+#[path = "support/script.rs"]
+mod script;
+
+use std::cell::Cell;
+
+use jiff::SignedDuration;
+use muster::domain::event::WaitKind;
+use muster::domain::failure::{Failure, FailureCode, Owner};
+use muster::domain::phase::Phase;
+use muster::workflows::cx::ActivityError;
+use script::{Played, World, play, request};
+use serde_json::{Value, json};
+
+const NODE: &str = "11111111-2222-4333-8444-555555555555";
+
+fn done(note: &str) -> Value {
+    json!({"step": "done", "changed": true, "note": note})
+}
+
+fn locked() -> Value {
+    json!({"step": "locked", "holder": "conductor-2", "state": "enroll"})
+}
+
+fn look(state: &str, power: &str) -> Value {
+    json!({"state": state, "power": power})
+}
+
+fn links(states: &[&str]) -> Value {
+    let readings: Vec<Value> = states
+        .iter()
+        .enumerate()
+        .map(|(n, state)| {
+            json!({"interface": format!("eth{n}"), "mac": null, "state": state,
+                   "cable": {"switch": format!("leaf-b07-{}", n + 1), "port": "swp14", "label": "W-0412"}})
+        })
+        .collect();
+    json!({ "readings": readings })
+}
+
+fn verified(verdict: &str) -> Value {
+    json!({"verification": {"checks": [{"kind": "lldp", "subject": "eth0", "expected": "leaf-b07-1 swp14",
+        "observed": "leaf-b07-2 swp14", "verdict": verdict, "rule": "V8", "owner": "ONSITE",
+        "action": "move the cable of eth0 to leaf-b07-1 swp14"}]}})
+}
+
+/// A fresh node that does all it is asked: the states follow the requests.
+struct Node {
+    state: Cell<&'static str>,
+    power: Cell<&'static str>,
+    inventory: Cell<bool>,
+}
+
+/// Answers of a world in which all goes well; `special` goes first.
+fn good_world(
+    mut special: impl FnMut(&str, &Value, SignedDuration) -> Option<Result<Value, Failure>> + 'static,
+) -> World {
+    let node = Node { state: Cell::new("enroll"), power: Cell::new("off"), inventory: Cell::new(false) };
+    Box::new(move |name, input, since| {
+        if let Some(answer) = special(name, input, since) {
+            return answer;
+        }
+        Ok(match name {
+            "netbox.status_gate" => json!({"status": "staged"}),
+            "netbox.platform_class" => {
+                json!({"effective": "K", "computed": "K", "wrote_netbox": true, "wrote_store": true})
+            }
+            "netbox.activate" | "netbox.add_tag" | "bmc.reset" => json!({"changed": true, "note": "staged → active"}),
+            "dhcp.configure" => json!({"changed": true, "file": "gpu-b07-37.conf", "sha256": "ab"}),
+            "bmc.prepare" => json!({"vendor": "Supermicro", "model": "X", "password_rotated": false,
+                                    "needs_reset": input["force_restart"]}),
+            "bmc.back" => json!({"back": since > SignedDuration::from_secs(120), "away": true, "note": "no answer"}),
+            "bmc.configure" => json!({"changed": ["hostname"], "satisfied": [], "skipped": []}),
+            "bmc.read_links" => links(&["UP", "DOWN"]),
+            "ironic.prelude" => match node.state.get() {
+                "available" => json!({"prelude": "satisfied", "node": NODE, "state": "available"}),
+                "clean failed" | "inspect failed" => {
+                    node.state.set("manageable");
+                    json!({"prelude": "wait", "node": NODE, "state": "clean failed", "why": "manage was asked for"})
+                }
+                state => json!({"prelude": "ready", "node": NODE, "state": state, "created": true}),
+            },
+            "ironic.manage" => {
+                node.state.set("manageable");
+                done("manage")
+            }
+            "ironic.inspect" => {
+                node.state.set("inspect wait");
+                node.power.set("on");
+                done("inspect")
+            }
+            "ironic.provide" => {
+                node.state.set("clean wait");
+                node.power.set("on");
+                done("provide")
+            }
+            "ironic.power_on" => {
+                node.power.set("on");
+                done("power on")
+            }
+            "ironic.networking" | "ironic.raid_target" | "ironic.abort" | "ironic.switch_driver" => done("done"),
+            "ironic.look" => {
+                let now = look(node.state.get(), node.power.get());
+                // Each look sees the state once; by the next one the transition is through.
+                match node.state.get() {
+                    "inspect wait" => {
+                        node.state.set("manageable");
+                        node.inventory.set(true);
+                    }
+                    "clean wait" => {
+                        node.state.set("available");
+                        node.power.set("off");
+                    }
+                    _ => {}
+                }
+                now
+            }
+            "ironic.verify" if node.inventory.get() => verified("pass"),
+            "ironic.verify" => json!({"verification": null}),
+            "fleet.prove" => json!({"accepted": true}),
+            other => panic!("the script knows no '{other}'"),
+        })
+    })
+}
+
+fn all_well() -> Played {
+    play(request(), None, good_world(|_, _, _| None))
+}
+
+/// Proves: G1, A2, C7, T1
+#[test]
+fn a_fresh_host_walks_all_phases_in_their_order() {
+    let mut asked = request();
+    asked.options.platform_class_activity_ready = true;
+    asked.options.switch_to_ipmi_after_inspection = true;
+    let played = play(asked, None, good_world(|_, _, _| None));
+    let result = played.result.as_ref().unwrap();
+    assert_eq!(result.node.unwrap().to_string(), NODE);
+    assert!(result.qualifying && !result.already_enrolled);
+    assert_eq!(played.phases_started(), Phase::ALL);
+    let order = [
+        "netbox.status_gate",
+        "netbox.platform_class",
+        "dhcp.configure",
+        "bmc.prepare",
+        "bmc.configure",
+        "netbox.activate",
+        "ironic.prelude",
+        "ironic.networking",
+        "ironic.manage",
+        "ironic.raid_target",
+        "ironic.inspect",
+        "ironic.verify",
+        "ironic.switch_driver",
+        "ironic.provide",
+        "ironic.power_on",
+        "fleet.prove",
+    ];
+    let mut last = 0;
+    for name in order {
+        let place = played.names()[last..].iter().position(|n| *n == name);
+        last += place.unwrap_or_else(|| panic!("no {name} after place {last} of {:?}", played.names()));
+    }
+    assert_eq!(played.asked.last().unwrap().0, "fleet.prove");
+    let tags: Vec<&Value> =
+        played.asked.iter().filter(|(n, _)| n == "netbox.add_tag").map(|(_, i)| &i["tag"]).collect();
+    assert_eq!(tags, ["ipmi_exporter", "ironic"]);
+}
+
+/// Proves: G2, A2, P1
+#[test]
+fn gates_switch_off_their_group_and_never_the_status_gate_or_the_activation() {
+    let mut asked = request();
+    asked.options.configure_dhcp = false;
+    asked.options.configure_bmc = false;
+    asked.options.ironic_enrol = false;
+    let played = play(asked, None, good_world(|_, _, _| None));
+    assert_eq!(played.names(), ["netbox.status_gate", "netbox.activate"]);
+    assert!(played.result.as_ref().unwrap().node.is_none());
+    use Phase::*;
+    assert_eq!(played.skipped(), [PlatformClass, Dhcp, Bmc, Inspection, DriverSwitch, Cleaning, Finalize]);
+}
+
+/// Proves: R1, R2, R3
+#[test]
+fn without_an_ironic_instance_nothing_is_asked() {
+    for class in [None, Some("SWITCH".to_owned())] {
+        let mut asked = request();
+        asked.device_class = class;
+        let played = play(asked, None, good_world(|_, _, _| None));
+        assert!(played.asked.is_empty(), "{:?}", played.names());
+        let failure = played.failure();
+        assert_eq!(failure.code, FailureCode::IronicRoutingUnresolved);
+        assert_eq!((failure.phase, failure.owner), (Phase::ResolveIronicInstance, Owner::InfraEng));
+        assert!(!failure.retryable && failure.action.contains("COMPUTE_GPU"), "{failure:?}");
+    }
+}
+
+/// Proves: E6, C8
+#[test]
+fn an_enrolled_host_is_verified_powered_on_and_tagged_and_not_touched_otherwise() {
+    let world = good_world(|name, _, _| match name {
+        "ironic.prelude" => Some(Ok(json!({"prelude": "satisfied", "node": NODE, "state": "available"}))),
+        "ironic.verify" => Some(Ok(verified("pass"))),
+        _ => None,
+    });
+    let played = play(request(), None, world);
+    assert!(played.result.as_ref().unwrap().already_enrolled);
+    for never in [
+        "ironic.networking",
+        "ironic.manage",
+        "ironic.inspect",
+        "ironic.provide",
+        "ironic.raid_target",
+        "bmc.read_links",
+    ] {
+        assert_eq!(played.count(never), 0, "{never}");
+    }
+    assert_eq!(played.count("ironic.power_on"), 1);
+}
+
+/// Proves: E6, C7, C8
+#[test]
+fn a_deployed_host_is_only_tagged() {
+    for (state, instance) in [("active", Some("i-1")), ("active", None), ("manageable", Some("i-1"))] {
+        let world = good_world(move |name, _, _| match name {
+            "ironic.prelude" => {
+                Some(Ok(json!({"prelude": "satisfied", "node": NODE, "state": state, "instance_uuid": instance})))
+            }
+            "ironic.verify" => Some(Ok(verified("pass"))),
+            _ => None,
+        });
+        let played = play(request(), None, world);
+        let asked: Vec<&str> = played.names().into_iter().filter(|n| n.starts_with("ironic.")).collect();
+        assert_eq!(asked, ["ironic.prelude", "ironic.verify"], "{state}");
+        assert_eq!(played.count("fleet.prove"), 1);
+    }
+}
+
+/// Proves: E6, I10
+#[test]
+fn without_inspection_an_enrolled_host_is_not_verified_and_proves_nothing() {
+    let mut asked = request();
+    asked.params.run_inspection = false;
+    let world = good_world(|name, _, _| {
+        (name == "ironic.prelude").then(|| Ok(json!({"prelude": "satisfied", "node": NODE, "state": "available"})))
+    });
+    let played = play(asked, None, world);
+    assert_eq!((played.count("ironic.verify"), played.count("fleet.prove")), (0, 0));
+    assert!(!played.result.as_ref().unwrap().qualifying);
+}
+
+/// Proves: I10, L5
+#[test]
+fn without_inspection_the_cleaning_guard_still_runs_and_it_is_said() {
+    let mut asked = request();
+    asked.params.run_inspection = false;
+    asked.params.force_inspection = true;
+    let played = play(asked, None, good_world(|_, _, _| None));
+    assert_eq!((played.count("ironic.inspect"), played.count("ironic.verify")), (0, 0));
+    assert_eq!(played.count("bmc.read_links"), 1);
+    assert!(played.warnings().iter().any(|w| w.contains("bypass")), "{:?}", played.warnings());
+}
+
+/// Proves: I11
+#[test]
+fn an_inventory_that_passes_is_reused_unless_an_inspection_is_forced() {
+    let with_inventory = |force: bool| {
+        let mut asked = request();
+        asked.params.force_inspection = force;
+        play(asked, None, good_world(|name, _, _| (name == "ironic.verify").then(|| Ok(verified("pass")))))
+    };
+    assert_eq!(with_inventory(false).count("ironic.inspect"), 0);
+    assert_eq!(with_inventory(true).count("ironic.inspect"), 1);
+}
+
+/// Proves: I12, V10
+#[test]
+fn wrong_cables_on_fresh_data_end_the_run_at_once_with_both_ends() {
+    let world = good_world(|name, _, _| (name == "ironic.verify").then(|| Ok(verified("fail"))));
+    let played = play(request(), None, world);
+    assert_eq!(played.count("ironic.inspect"), 1, "the data at hand leads to one inspection, its own data to none");
+    let failure = played.failure();
+    assert_eq!((failure.code, failure.owner), (FailureCode::CablesWrong, Owner::Onsite));
+    assert!(failure.message.contains("leaf-b07-2 swp14") && failure.message.contains("leaf-b07-1 swp14"));
+    assert_eq!(played.count("ironic.provide"), 0);
+}
+
+/// Proves: L1, L2
+#[test]
+fn all_links_down_for_the_whole_budget_abort_the_inspection() {
+    let world = good_world(|name, _, _| match name {
+        "bmc.read_links" => Some(Ok(links(&["DOWN", "DOWN"]))),
+        "ironic.look" => Some(Ok(look("inspect wait", "on"))),
+        _ => None,
+    });
+    let mut asked = request();
+    asked.params.force_inspection = true;
+    // The node is enrolled and managed before: only the inspection is looked at.
+    let world = managed(world);
+    let played = play(asked, None, world);
+    let failure = played.failure();
+    assert_eq!((failure.code, failure.owner), (FailureCode::LinkAllDown, Owner::Onsite));
+    assert!(failure.message.contains("leaf-b07-1 swp14") && failure.message.contains("W-0412"), "{}", failure.message);
+    assert_eq!(played.count("ironic.abort"), 1);
+    let waited = played.waited(WaitKind::LinkGuard);
+    assert!((280..=305).contains(&waited.as_secs()), "{waited:?}");
+}
+
+/// The same world with a node that is in `manageable` already.
+fn managed(mut world: World) -> World {
+    Box::new(move |name, input, since| match name {
+        "ironic.prelude" => Ok(json!({"prelude": "ready", "node": NODE, "state": "manageable", "created": false})),
+        _ => world(name, input, since),
+    })
+}
+
+/// Proves: L2
+#[test]
+fn unknown_links_go_on_with_a_warning() {
+    let world = good_world(|name, _, _| (name == "bmc.read_links").then(|| Ok(links(&["DOWN", "UNKNOWN"]))));
+    let played = play(request(), None, world);
+    assert!(played.result.is_ok());
+    assert!(played.warnings().iter().any(|w| w.contains("eth1") && w.contains("UNKNOWN")), "{:?}", played.warnings());
+}
+
+/// Proves: L3
+#[test]
+fn a_bmc_that_cannot_be_asked_for_links_fails_the_attempt() {
+    let world = good_world(|name, _, _| {
+        (name == "bmc.read_links")
+            .then(|| Err(Failure::new(FailureCode::BmcLinkUnsupported, Phase::Inspection, "no resource", "update it")))
+    });
+    assert_eq!(play(request(), None, world).failure().code, FailureCode::BmcLinkUnsupported);
+}
+
+/// Proves: E15, E16
+#[test]
+fn a_lock_is_waited_out_on_timers_and_at_the_end_names_its_holder() {
+    let passing = good_world(|name, _, since| {
+        (name == "ironic.manage" && since < SignedDuration::from_secs(180)).then(|| Ok(locked()))
+    });
+    let played = play(request(), None, passing);
+    assert!(played.result.is_ok());
+    let lock: Vec<i64> =
+        played.waits.iter().filter(|(k, _)| *k == WaitKind::NodeLock).map(|(_, w)| w.as_secs()).collect();
+    assert_eq!(&lock[..4], [10, 20, 40, 60]);
+    assert!(lock[4..].iter().all(|w| *w == 60));
+
+    let forever = good_world(|name, _, _| match name {
+        "ironic.manage" => Some(Ok(locked())),
+        "ironic.look" => Some(Ok(json!({"state": "verifying", "power": "off", "reservation": "conductor-7"}))),
+        _ => None,
+    });
+    let played = play(request(), None, forever);
+    let failure = played.failure();
+    assert_eq!(failure.code, FailureCode::IronicNodeLocked);
+    assert!(failure.message.contains("conductor-7") && failure.message.contains("verifying"), "{}", failure.message);
+    let waited = played.waited(WaitKind::NodeLock).as_secs();
+    assert!((880..=900).contains(&waited), "{waited}");
+}
+
+/// Proves: I8
+#[test]
+fn a_manage_that_lands_elsewhere_is_a_hard_failure() {
+    let world = good_world(|name, _, _| {
+        (name == "ironic.look").then(|| Ok(json!({"state": "enroll", "power": "off", "last_error": "bad credentials"})))
+    });
+    let played = play(request(), None, world);
+    assert_eq!(played.failure().code, FailureCode::NodeManageFailed);
+    assert!(played.failure().message.contains("bad credentials"));
+    assert_eq!(played.count("ironic.manage"), 1);
+}
+
+/// A world whose inspections fail this often.
+fn failing_inspections(times: u32) -> World {
+    let (inspections, failing) = (Cell::new(0), Cell::new(false));
+    managed(good_world(move |name, _, _| match name {
+        "ironic.inspect" => {
+            inspections.set(inspections.get() + 1);
+            failing.set(inspections.get() <= times);
+            None
+        }
+        "ironic.look" if failing.get() => {
+            Some(Ok(json!({"state": "inspect failed", "power": "on", "last_error": "no ramdisk"})))
+        }
+        _ => None,
+    }))
+}
+
+/// Proves: I13, G11
+#[test]
+fn a_failed_inspection_reruns_the_attempt_within_the_one_budget() {
+    let played = play(request(), None, failing_inspections(2));
+    assert!(played.result.is_ok());
+    assert_eq!(played.count("ironic.inspect"), 3);
+    let played = play(request(), None, failing_inspections(3));
+    assert_eq!(played.failure().code, FailureCode::InspectionFailed);
+    let mut once = request();
+    once.params.max_attempts = Some(1);
+    let played = play(once, None, failing_inspections(1));
+    assert_eq!((played.failure().code, played.count("ironic.inspect")), (FailureCode::InspectionFailed, 1));
+}
+
+/// Proves: I13
+/// Case: C-03
+#[test]
+fn an_inspection_that_never_reports_times_out_and_says_what_was_awaited() {
+    let mut asked = request();
+    asked.params.max_attempts = Some(1);
+    let world = managed(good_world(|name, _, _| (name == "ironic.look").then(|| Ok(look("inspect wait", "on")))));
+    let played = play(asked, None, world);
+    let failure = played.failure();
+    assert_eq!(failure.code, FailureCode::InspectionTimeout);
+    assert!(failure.message.contains("40 min") && failure.message.contains("ramdisk"), "{}", failure.message);
+    assert!((2395..=2420).contains(&played.took.as_secs()), "{:?}", played.took);
+}
+
+/// A world whose cleans fail this often.
+fn failing_cleans(times: u32) -> World {
+    let (cleans, failing) = (Cell::new(0), Cell::new(false));
+    good_world(move |name, _, _| match name {
+        "ironic.provide" => {
+            cleans.set(cleans.get() + 1);
+            failing.set(cleans.get() <= times);
+            None
+        }
+        "ironic.look" if failing.get() => {
+            Some(Ok(json!({"state": "clean failed", "power": "on", "last_error": "disk nvme3"})))
+        }
+        _ => None,
+    })
+}
+
+/// Proves: C4
+#[test]
+fn a_failed_clean_is_started_again_while_attempts_are_left() {
+    let played = play(request(), None, failing_cleans(1));
+    assert!(played.result.is_ok(), "{:?}", played.result);
+    assert_eq!(played.count("ironic.provide"), 2);
+    let played = play(request(), None, failing_cleans(9));
+    assert_eq!((played.failure().code, played.count("ironic.provide")), (FailureCode::CleanFailed, 3));
+    assert!(played.failure().message.contains("nvme3"));
+}
+
+/// A world whose clean ends in this state, or never.
+fn clean_stays(state: &'static str) -> World {
+    let cleaning = Cell::new(false);
+    good_world(move |name, _, _| {
+        cleaning.set(cleaning.get() || name == "ironic.provide");
+        (name == "ironic.look" && cleaning.get()).then(|| Ok(look(state, "on")))
+    })
+}
+
+/// Proves: C3, C5
+#[test]
+fn a_clean_is_looked_at_with_growing_pauses_up_to_its_deadline() {
+    let played = play(request(), None, clean_stays("clean wait"));
+    assert_eq!(played.failure().code, FailureCode::CleanTimeout);
+    let waits: Vec<i64> =
+        played.waits.iter().filter(|(k, _)| *k == WaitKind::Cleaning).map(|(_, w)| w.as_secs()).collect();
+    assert_eq!(&waits[..5], [5, 10, 20, 40, 60]);
+    let total: i64 = waits.iter().sum();
+    assert!((14_000..=14_400).contains(&total), "{total}");
+}
+
+/// Proves: C5
+#[test]
+fn another_state_during_a_clean_fails_at_once() {
+    let played = play(request(), None, clean_stays("deploying"));
+    assert_eq!(played.failure().code, FailureCode::NodeStateUnexpected);
+    assert_eq!(played.count("ironic.provide"), 1);
+}
+
+/// Proves: C6, L5
+#[test]
+fn all_links_down_abort_the_clean() {
+    let cleaning = Cell::new(false);
+    let world = good_world(move |name, _, _| {
+        cleaning.set(cleaning.get() || name == "ironic.provide");
+        match name {
+            "bmc.read_links" if cleaning.get() => Some(Ok(links(&["DOWN", "DOWN"]))),
+            "ironic.look" if cleaning.get() => Some(Ok(look("clean wait", "on"))),
+            _ => None,
+        }
+    });
+    let played = play(request(), None, world);
+    let failure = played.failure();
+    assert_eq!((failure.code, failure.phase), (FailureCode::LinkAllDown, Phase::Cleaning));
+    assert_eq!(played.count("ironic.abort"), 1);
+}
+
+/// Proves: B4
+#[test]
+fn a_forced_restart_waits_until_the_bmc_is_back_before_settings() {
+    let mut asked = request();
+    asked.params.force_bmc_restart = true;
+    let played = play(asked, None, good_world(|_, _, _| None));
+    let names = played.names();
+    let place = |name: &str| names.iter().rposition(|n| *n == name).unwrap();
+    assert!(place("bmc.reset") < place("bmc.back") && place("bmc.back") < place("bmc.configure"));
+    assert!(played.count("bmc.back") > 1);
+    assert_eq!(all_well().count("bmc.reset"), 0);
+}
+
+/// Proves: T2
+#[test]
+fn a_proof_that_never_fits_is_rejected_after_a_bounded_time() {
+    let world = good_world(|name, _, _| {
+        (name == "fleet.prove")
+            .then(|| Ok(json!({"accepted": false, "projected": "99999999-2222-4333-8444-555555555555"})))
+    });
+    let played = play(request(), None, world);
+    let failure = played.failure();
+    assert_eq!(failure.code, FailureCode::EnrollmentCompletionProofRejected);
+    assert!(failure.message.contains("99999999"), "{}", failure.message);
+    assert!((290..=301).contains(&played.waited(WaitKind::Proof).as_secs()));
+}
+
+/// Proves: G9
+#[test]
+fn a_cancel_ends_the_run_at_its_next_await() {
+    let world = good_world(|name, _, _| (name == "ironic.look").then(|| Ok(look("verifying", "off"))));
+    let played = play(request(), Some(SignedDuration::from_secs(60)), world);
+    assert_eq!(played.result, Err(ActivityError::Cancelled));
+    assert!(played.took.as_secs() <= 61);
+}
