@@ -16,7 +16,9 @@ use muster::domain::failure::{Failure, FailureCode, Owner};
 use muster::domain::ids::RunId;
 use muster::lab::dhcp_host::{DIRECTORY, DhcpHost, RESTART, TEST, USER, VALIDATE, serve};
 use muster::lab::faults::{Fault, HttpRule};
+use muster::lab::ironic::Ironic;
 use muster::lab::ledger::System;
+use muster::lab::records::Records;
 use muster::lab::world::{Timing, World};
 use muster::store::Store;
 use muster::workflows::defs::DhcpOut;
@@ -61,7 +63,7 @@ transfer_s = 10
 impl Bench {
     async fn start(server: DhcpServerKind) -> Bench {
         rustls::crypto::ring::default_provider().install_default().ok();
-        let world = World::new(vec![], Timing::default(), 1000.0);
+        let world = World::new(vec![], Records::default(), Ironic::default(), Timing::default(), 1000.0);
         let host = serve(&world).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let text = CONFIG
