@@ -1,36 +1,35 @@
 //! The DHCP activity over the lab's DHCP host: real SSH and SFTP on loopback, every step in the ledger.
 
-use std::sync::{Arc, Mutex};
+#[path = "support/dhcp.rs"]
+mod support;
+
 use std::time::Duration;
 
-use indexmap::IndexMap;
-use muster::activities::dhcp::serve_entry;
-use muster::activities::env::{ActivityCx, Env};
-use muster::clients::Clients;
-use muster::clients::netbox::NetBox;
-use muster::clients::vault::Vault;
-use muster::config::settings::{DhcpServerKind, DhcpSettings, Settings};
+use muster::activities::dhcp::{configure, serve_entry};
+use muster::activities::env::ActivityCx;
+use muster::config::settings::{DhcpServerKind, DhcpSettings};
 use muster::domain::dhcp::{Entry, render};
 use muster::domain::event::Observation;
 use muster::domain::failure::{Failure, FailureCode, Owner};
-use muster::domain::ids::RunId;
+use muster::lab::Lab;
 use muster::lab::dhcp_host::{DIRECTORY, DhcpHost, RESTART, TEST, USER, VALIDATE, serve};
 use muster::lab::faults::{Fault, HttpRule};
 use muster::lab::ironic::Ironic;
 use muster::lab::ledger::System;
 use muster::lab::records::Records;
+use muster::lab::scenario::Scenario;
 use muster::lab::world::{Timing, World};
-use muster::store::Store;
-use muster::workflows::defs::DhcpOut;
+use muster::workflows::defs::{DhcpOut, Target};
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::{Algorithm, PrivateKey};
+use support::{Seen, context};
 
 struct Bench {
     world: World,
     host: DhcpHost,
     settings: DhcpSettings,
     cx: ActivityCx,
-    seen: Arc<Mutex<Vec<Observation>>>,
+    seen: Seen,
     folder: tempfile::TempDir,
 }
 
@@ -62,7 +61,6 @@ transfer_s = 10
 
 impl Bench {
     async fn start(server: DhcpServerKind) -> Bench {
-        rustls::crypto::ring::default_provider().install_default().ok();
         let world = World::new(vec![], Records::default(), Ironic::default(), Timing::default(), 1000.0);
         let host = serve(&world).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -76,17 +74,8 @@ impl Bench {
             .replace("VALIDATE", VALIDATE)
             .replace("vault.toml", folder.path().join("vault.toml").to_str().unwrap());
         let settings = muster::config::parse(&text, "config.toml").unwrap_or_else(|e| panic!("{e}"));
-        let seen: Arc<Mutex<Vec<Observation>>> = Arc::default();
-        let sink = Arc::clone(&seen);
         let dhcp = settings.sites["osl1"].dhcp.clone().unwrap();
-        let cx = ActivityCx {
-            env: Arc::new(env(settings, folder.path())),
-            run: RunId(uuid::Uuid::now_v7()),
-            seq: 0,
-            attempt: 1,
-            stop: tokio_util::sync::CancellationToken::new(),
-            sink: Arc::new(move |observation| sink.lock().unwrap().push(observation)),
-        };
+        let (cx, seen) = context(settings, folder.path());
         let bench = Bench { world, host, settings: dhcp, cx, seen, folder };
         bench.vault(bench.host.private_key(), &bench.host.known_hosts());
         bench
@@ -132,19 +121,6 @@ impl Bench {
         let files = self.host.files();
         let found: Vec<(&str, &str)> = files.iter().map(|(name, content)| (name.as_str(), content.as_str())).collect();
         assert_eq!(found, expected);
-    }
-}
-
-fn env(settings: Settings, folder: &std::path::Path) -> Env {
-    Env {
-        vault: Vault::new(settings.vault.clone()),
-        store: Store::open(&folder.join("state")).unwrap(),
-        refresh_nodes: tokio::sync::Notify::new(),
-        clients: Clients {
-            netbox: NetBox::new(&settings.netbox, "none".to_owned().into()).unwrap(),
-            ironic: IndexMap::new(),
-        },
-        settings: Arc::new(settings),
     }
 }
 
@@ -228,7 +204,7 @@ async fn an_unknown_a_changed_and_a_revoked_host_key_are_three_failures_and_noth
     assert_eq!(bench.fails().await.code, FailureCode::DhcpHostKeyChanged);
 }
 
-/// Proves: D3, D8, Z1
+/// Proves: D3, D8
 #[tokio::test]
 async fn a_key_that_is_refused_or_of_no_use_is_said_without_being_shown() {
     let bench = Bench::start(DhcpServerKind::Kea).await;
@@ -262,7 +238,7 @@ async fn each_step_that_hangs_ends_in_its_own_deadline_and_names_itself() {
     ] {
         let mut bench = Bench::start(DhcpServerKind::Isc).await;
         bench.host.put_file(&bench.file(), OLD);
-        let short = Duration::from_millis(400);
+        let short = Duration::from_millis(1200);
         match method {
             "connect" => bench.settings.connect = short,
             "login" => bench.settings.login = short,
@@ -274,7 +250,7 @@ async fn each_step_that_hangs_ends_in_its_own_deadline_and_names_itself() {
         bench.fault(rule);
         let failure = bench.fails().await;
         assert_eq!((failure.code, failure.retryable), (FailureCode::DhcpTimeout, true), "{method} {path:?}: {failure}");
-        assert!(failure.message.starts_with(step) && failure.message.contains("0.4 s"), "{method}: {failure}");
+        assert!(failure.message.starts_with(step) && failure.message.contains("1.2 s"), "{method}: {failure}");
     }
 }
 
@@ -347,7 +323,7 @@ fn failing(command: &str, count: u32) -> HttpRule {
     }
 }
 
-/// Proves: D9
+/// Toward D9, whose check against the other entries is not here yet.
 /// Case: C-42
 #[tokio::test]
 async fn a_restart_or_a_validation_that_fails_puts_the_former_file_back_and_restarts() {
@@ -373,7 +349,7 @@ async fn a_restart_or_a_validation_that_fails_puts_the_former_file_back_and_rest
     }
 }
 
-/// Proves: D9
+/// Toward D9, whose check against the other entries is not here yet.
 /// Case: C-42
 #[tokio::test]
 async fn an_entry_that_the_servers_own_test_refuses_never_sees_a_restart() {
@@ -387,7 +363,7 @@ async fn an_entry_that_the_servers_own_test_refuses_never_sees_a_restart() {
     bench.assert_folder(&[("other.conf", OLD)]);
 }
 
-/// Proves: D9
+/// Toward D9, whose check against the other entries is not here yet.
 #[tokio::test]
 async fn a_service_that_cannot_be_brought_back_is_said_so() {
     let bench = Bench::start(DhcpServerKind::Isc).await;
@@ -445,7 +421,7 @@ async fn a_rerun_after_a_death_between_upload_and_restart_restarts_and_uploads_n
     bench.assert_folder(&[(&bench.file(), OLD)]);
 }
 
-/// Proves: D10
+/// Toward D10: one at a time. A restart shared by several entries is not here yet.
 #[tokio::test]
 async fn two_runs_on_one_host_never_interleave_upload_and_restart() {
     let bench = Bench::start(DhcpServerKind::Kea).await;
@@ -477,4 +453,46 @@ async fn two_runs_on_one_host_never_interleave_upload_and_restart() {
             of_turn.clear();
         }
     }
+}
+
+/// The whole activity, from the configuration that the lab writes and the records of its NetBox.
+///
+/// Proves: D1, D2, D3, D6, D7, G4, K1
+#[tokio::test]
+async fn a_device_of_the_labs_netbox_gets_its_entry_and_a_rerun_writes_nothing_anywhere() {
+    let lab = Lab::start(Scenario::demo().unwrap(), 1000.0).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = lab.write_config(folder.path()).unwrap();
+    let settings = muster::config::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
+    let (cx, _) = context(settings, folder.path());
+    let (netbox_id, device) = {
+        let state = lab.world().lock();
+        let machine = state.machines.values().find(|m| m.nics.iter().any(|nic| nic.frontend)).unwrap();
+        let found = state.records.devices.values().find(|d| d.name == machine.name).unwrap();
+        (found.id, machine.clone())
+    };
+    let target = Target { host: device.name.clone(), netbox_id, site: device.site.clone(), ironic: "main".into() };
+    let out = configure(&cx, target.clone()).await.unwrap();
+    assert!(out.changed);
+    let content = lab.dhcp_host().files().into_values().next().unwrap();
+    assert!(content.contains(&device.name) && content.contains(&device.bmc.address.to_string()), "{content}");
+    assert_eq!(lab.dhcp_host().restarts(), 1);
+
+    lab.world().ledger().reset();
+    assert!(!configure(&cx, target).await.unwrap().changed);
+    assert_eq!(lab.world().ledger().writes(), []);
+}
+
+/// A site whose DHCP host was taken out of the configuration while the run's gate was on.
+#[tokio::test]
+async fn a_site_without_a_dhcp_host_is_told_by_the_key_that_is_missing() {
+    let bench = Bench::start(DhcpServerKind::Kea).await;
+    let mut settings = (*bench.cx.env.settings).clone();
+    settings.sites["osl1"].dhcp = None;
+    let folder = tempfile::tempdir().unwrap();
+    let (cx, _) = context(settings, folder.path());
+    let target = Target { host: "gpu-b07-37".into(), netbox_id: 1, site: "osl1".into(), ironic: "lab".into() };
+    let failure = configure(&cx, target).await.unwrap_err();
+    assert_eq!((failure.code, failure.owner), (FailureCode::ConfigurationIncomplete, Owner::InfraEng));
+    assert!(failure.message.contains("[sites.osl1.dhcp]"), "{failure}");
 }
