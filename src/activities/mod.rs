@@ -1,5 +1,6 @@
 //! Activities: one file a phase. Each reads the world, decides by domain/, writes on difference, reads back, classifies.
 
+pub mod bmc;
 pub mod env;
 pub mod facts;
 pub mod ironic;

@@ -96,6 +96,13 @@ codes! {
     BmcTlsUntrusted = "BMC_TLS_UNTRUSTED", InfraEng, false, "the BMC's certificate is not trusted by the site's rule";
     BmcVendorUnknown = "BMC_VENDOR_UNKNOWN", InfraEng, false, "the service root names no vendor that muster knows";
     BmcAuthFailed = "BMC_AUTH_FAILED", InfraEng, false, "the BMC refused the credential of the vault";
+    BmcVendorUnsupported = "BMC_VENDOR_UNSUPPORTED", InfraEng, false,
+        "the vendor is known, and this version of muster has no flow for its BMCs";
+    BmcAccountLocked = "BMC_ACCOUNT_LOCKED", InfraEng, false, "the BMC has locked the account after wrong logins";
+    BmcPasswordChangeRequired = "BMC_PASSWORD_CHANGE_REQUIRED", InfraEng, false,
+        "the BMC answers nothing until a password is changed";
+    BmcPasswordPolicy = "BMC_PASSWORD_POLICY", InfraEng, false, "a name or password of the vault is none that the BMC takes";
+    BmcRefused = "BMC_REFUSED", InfraEng, false, "the BMC denies a request: a role, a licence, or a value that it does not take";
     BmcHttpServiceUnavailable = "BMC_HTTP_SERVICE_UNAVAILABLE", Onsite, true, "the BMC stayed busy for the whole budget";
     BmcAnswerUnexpected = "BMC_ANSWER_UNEXPECTED", InfraEng, true, "the BMC answered with something that muster cannot use";
     BmcSettingNotApplied = "BMC_SETTING_NOT_APPLIED", InfraEng, true, "a setting was written and reads back otherwise";
