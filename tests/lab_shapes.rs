@@ -58,10 +58,7 @@ async fn netbox_reads_have_the_recorded_shapes() {
         ("015-devices-fields-unknown", "/api/dcim/devices/?fields=id,nosuch&limit=1".to_owned()),
         ("016-devices-omit", "/api/dcim/devices/?omit=config_context&limit=1".to_owned()),
         ("030-device-detail", format!("/api/dcim/devices/{host}/")),
-        (
-            "032-device-detail-no-position",
-            format!("/api/dcim/devices/{unplaced}/?omit=config_context"),
-        ),
+        ("032-device-detail-no-position", format!("/api/dcim/devices/{unplaced}/?omit=config_context")),
         ("034-sites", "/api/dcim/sites/".to_owned()),
         ("035-locations", "/api/dcim/locations/".to_owned()),
         ("036-racks", "/api/dcim/racks/?limit=1".to_owned()),
@@ -407,6 +404,7 @@ async fn ironic_refusals_are_as_recorded_to_the_word() {
     until_state(&ironic, NODE, "manageable").await;
     as_recorded(&ironic, "235-verb-manage-in-manageable").await;
     for name in [
+        "236-power-bad-target",
         "237-trait-unknown",
         "238-trait-custom",
         "239-trait-custom-lower-case",
@@ -474,7 +472,6 @@ async fn ironic_lists_and_microversions_are_as_recorded() {
     }
 }
 
-/// Proves: E15 (the lab's side: only a held lock is answered with NodeLocked)
 #[tokio::test]
 async fn ironic_locks_and_other_conflicts_are_told_apart_as_recorded() {
     let lab = Lab::start(Scenario::rack().unwrap(), 50.0).await.unwrap();
