@@ -17,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
+/// Somebody else's change.
+pub type Change = Box<dyn FnOnce(&mut State) + Send>;
+
 /// What the server holds and how it behaves.
 pub struct State {
     pub device: Value,
@@ -36,7 +39,7 @@ pub struct State {
     /// Answers of the next requests, whatever they ask.
     pub answers: Vec<ResponseTemplate>,
     /// Done once, just before the next PATCH: somebody else's change.
-    pub before_patch: Option<Box<dyn FnOnce(&mut State) + Send>>,
+    pub before_patch: Option<Change>,
     pub reads: Vec<String>,
     pub writes: Vec<Value>,
 }
