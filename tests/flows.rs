@@ -432,7 +432,9 @@ fn copying_gives_what_the_screen_is_about() {
     };
     let text = copied(press(&mut console(100, 32), "y"));
     assert!(
-        text.starts_with("gpu-b07-37 · osl1 › hall B › B07 U37\nCABLES_WRONG in inspection, for ONSITE\n"),
+        text.starts_with(
+            "gpu-b07-37 · osl1 › hall B › B07 U37\nCABLES_WRONG in inspection, for ONSITE\neth0 and eth1 are swapped: "
+        ),
         "{text}"
     );
     let mut model = failed_run(100, 32);

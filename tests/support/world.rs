@@ -131,15 +131,7 @@ impl With for Host {
 }
 
 pub fn swapped() -> Failure {
-    Failure::new(
-        FailureCode::CablesWrong,
-        Phase::Inspection,
-        "eth0 sees 'leaf-b07-2' 'swp14', NetBox has 'leaf-b07-1' 'swp14'; eth1 sees 'leaf-b07-1' 'swp14', NetBox has \
-         'leaf-b07-2' 'swp14': eth0 and eth1 are swapped",
-        "swap the two cables at the host: eth0 and eth1, then press f",
-    )
-    .with_evidence("ironic inventory of node 6a0e4d1b", "lldp eth0: leaf-b07-2 swp14 · lldp eth1: leaf-b07-1 swp14")
-    .with_evidence("netbox cables of gpu-b07-37", "W-0412 eth0 – leaf-b07-1 swp14 · W-0413 eth1 – leaf-b07-2 swp14")
+    verification(true, 44).failure("gpu-b07-37", Phase::Inspection)
 }
 
 fn host_key() -> Failure {
@@ -526,7 +518,7 @@ pub fn verification(swapped: bool, inspected_ago_s: i64) -> Verification {
         checks.push(pass("nic", &format!("port {n}"), "15b3 up", "V3: vendor and link"));
     }
     let diagnosis = swapped.then(|| "eth0 and eth1 are swapped".to_owned());
-    Verification { checks, inspected_at: Some(before(inspected_ago_s)), diagnosis }
+    Verification { checks, inspected_at: Some(before(inspected_ago_s)), diagnosis, place: Some("B07 U37".to_owned()) }
 }
 
 /// A console of a size with the whole fleet, as it comes up: place and host are chosen, runs under way are loaded.

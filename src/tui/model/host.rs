@@ -105,7 +105,7 @@ pub fn standing(host: &Host, live: Option<&RunView>, now: Timestamp) -> Standing
                 return Standing {
                     status: Status::Failed,
                     text: failure.map_or("failed".to_owned(), |f| f.message.clone()),
-                    short: failure.map(|f| code_words(f.code.as_str())),
+                    short: failure.map(short_of),
                     time: ended(last, now),
                     owner: failure.map(|f| f.owner),
                 };
@@ -136,6 +136,15 @@ pub fn standing(host: &Host, live: Option<&RunView>, now: Timestamp) -> Standing
 
 fn standing_of(status: Status, text: String, time: String) -> Standing {
     Standing { status, text, short: None, time, owner: None }
+}
+
+/// A failure in a few words: what all of it comes to, where its sentence begins with that (`eth0 and eth1 are swapped: …`),
+/// else its code.
+fn short_of(failure: &Failure) -> String {
+    match failure.message.split_once(": ") {
+        Some((first, _)) if first.len() <= 40 && !first.contains('\'') => first.to_owned(),
+        _ => code_words(failure.code.as_str()),
+    }
 }
 
 /// A code as words: `CABLES_WRONG` reads `cables wrong`.

@@ -66,8 +66,19 @@ pub fn draw(pen: &mut Pen, model: &Model, area: Rect) {
 }
 
 fn push(out: &mut Vec<NowLine>, lead: Lead, text: &str, width: usize, meaning: Meaning) {
+    push_capped(out, lead, text, width, meaning, usize::MAX);
+}
+
+fn push_capped(out: &mut Vec<NowLine>, lead: Lead, text: &str, width: usize, meaning: Meaning, most: usize) {
+    let mut lines = text::wrap(text, width);
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut() {
+            *last = text::cut(&format!("{last} …"), width, text::Keep::Start);
+        }
+    }
     let mut lead = lead;
-    for line in text::wrap(text, width) {
+    for line in lines {
         out.push(NowLine { lead, pieces: vec![piece(line, meaning)] });
         lead = Lead::None;
     }
@@ -85,8 +96,10 @@ fn failed(failure: &Failure, width: usize, height: u16) -> Vec<NowLine> {
         pieces.push(piece(format!(" · {again}"), Meaning::Muted));
     }
     out.push(NowLine { lead: Lead::Sign(Status::Failed), pieces });
-    push(&mut out, Lead::None, &failure.message, width, Meaning::Fail);
-    push(&mut out, Lead::Arrow, &failure.action, width, Meaning::Action);
+    // A sentence may name eight mismatches: the panes below keep their room, and the diff has them all.
+    let most = if height >= 28 { 6 } else { 4 };
+    push_capped(&mut out, Lead::None, &failure.message, width, Meaning::Fail, most);
+    push_capped(&mut out, Lead::Arrow, &failure.action, width, Meaning::Action, most);
     if height >= 28 {
         for evidence in failure.evidence.iter().take(2) {
             let text = format!("{} · {}", evidence.source, evidence.read);
