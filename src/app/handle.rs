@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::feed::{self, FeedEvent};
 use super::runs::Runs;
 use crate::activities::env::Env;
+use crate::clients::Clients;
 use crate::clients::http::HttpError;
 use crate::clients::ironic::Ironic;
 use crate::clients::netbox::NetBox;
 use crate::clients::vault::{Vault, VaultError};
-use crate::clients::Clients;
 use crate::config::settings::Settings;
 use crate::domain::eligibility::Rules;
 use crate::domain::ids::RunId;
@@ -151,9 +151,12 @@ impl App {
     }
 
     fn node_observers(&self) -> Vec<nodes::NodeObserver> {
-        let instances = self.inner.env.clients.ironic.values();
+        let instances = self.inner.env.clients.ironic.iter();
         instances
-            .map(|ironic| nodes::NodeObserver::new(ironic.clone(), self.inner.store.clone(), ironic.poll()))
+            .filter_map(|(name, ironic)| {
+                let poll = self.inner.settings.ironic.get(name)?.poll;
+                Some(nodes::NodeObserver::new(ironic.clone(), self.inner.store.clone(), poll))
+            })
             .collect()
     }
 
@@ -175,9 +178,10 @@ impl App {
 
 /// The clients that live as long as the program. A secret that is missing is said at once, and not by the first run.
 fn clients(settings: &Settings, vault: &Vault) -> Result<Clients, OpenError> {
-    let token = vault
-        .resolve(&settings.netbox.token)
-        .map_err(|source| OpenError::Secret { what: format!("the NetBox token ({})", settings.netbox.token), source })?;
+    let token = vault.resolve(&settings.netbox.token).map_err(|source| OpenError::Secret {
+        what: format!("the NetBox token ({})", settings.netbox.token),
+        source,
+    })?;
     let netbox = NetBox::new(&settings.netbox, token)
         .map_err(|source| OpenError::Client { what: format!("NetBox at {}", settings.netbox.url), source })?;
     let mut ironic = IndexMap::new();

@@ -49,14 +49,20 @@ impl SubmitError {
     pub fn action(&self) -> String {
         match self {
             SubmitError::UnknownHost(_) => {
-                "check the spelling (`muster inventory list`), and that the device stands in a rack in NetBox".to_owned()
+                "check the spelling (`muster inventory list`), and that the device stands in a rack in NetBox"
+                    .to_owned()
             }
             SubmitError::AmbiguousHost { .. } => "give the devices names of their own in NetBox".to_owned(),
             SubmitError::Refused(refusal) => refusal.action.clone(),
             SubmitError::Busy { run, .. } => {
-                format!("watch it with `muster runs watch {0}`, or cancel it with `muster runs cancel {0}`", run.short())
+                format!(
+                    "watch it with `muster runs watch {0}`, or cancel it with `muster runs cancel {0}`",
+                    run.short()
+                )
             }
-            SubmitError::NotEnded(run) => format!("wait for it, or cancel it with `muster runs cancel {}`", run.short()),
+            SubmitError::NotEnded(run) => {
+                format!("wait for it, or cancel it with `muster runs cancel {}`", run.short())
+            }
             SubmitError::Store(_) | SubmitError::Engine(_) => "mend what the sentence names, then try again".to_owned(),
         }
     }

@@ -8,7 +8,7 @@ use super::args::{Demo, Lab};
 use super::exit::{Ending, Exit};
 use super::{log, open, output};
 use crate::config;
-use crate::lab::{self, Scenario};
+use crate::lab::{self, scenario::Scenario};
 use crate::tui;
 
 /// The console on the lab. Everything of it is in a temporary folder that goes with the process.
@@ -25,7 +25,7 @@ pub async fn demo(command: Demo) -> Result<Exit, Ending> {
     let app = open::app(settings, &folder.0.join("state")).await?;
     let shown = tui::run(app.clone(), options).await;
     app.shutdown().await;
-    lab.stop().await;
+    drop(lab);
     shown.map(|()| Exit::Done).map_err(|e| Ending::failed(e.to_string()))
 }
 
@@ -60,7 +60,7 @@ pub async fn lab(command: Lab) -> Result<Exit, Ending> {
         "control": lab.control_url(),
     }));
     open::stop_asked().await;
-    lab.stop().await;
+    drop(lab);
     Ok(Exit::Done)
 }
 
@@ -70,7 +70,7 @@ fn scenario(file: Option<&Path>) -> Result<Scenario, Ending> {
         Some(path) => {
             let text = std::fs::read_to_string(path)
                 .map_err(|e| Ending::refused(format!("the scenario '{}' cannot be read: {e}", path.display())))?;
-            Scenario::parse(&text, &path.display().to_string())
+            Scenario::parse(&text)
         }
     };
     read.map_err(|e| Ending::refused(e.to_string()))

@@ -26,12 +26,12 @@ pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
         Runs::Watch { .. } | Runs::Retry { .. } | Runs::Cancel { .. } => {}
     }
     let app = open::headless(place).await?;
-    let done = carry_out(&app, place, command).await;
+    let done = carry_out(&app, command).await;
     app.shutdown().await;
     done
 }
 
-async fn carry_out(app: &App, place: &Place, command: Runs) -> Result<Exit, Ending> {
+async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
     match command {
         Runs::List { .. } | Runs::Show { .. } => Ok(Exit::Done), // answered above, without an engine
         Runs::Watch { run, json } => {
