@@ -2,3 +2,5 @@
 
 pub mod env;
 pub mod facts;
+pub mod ironic;
+pub mod netbox;

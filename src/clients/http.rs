@@ -222,6 +222,8 @@ impl HttpClient {
     pub fn new(system: &'static str, base: &Url, options: &HttpOptions) -> Result<Self, HttpError> {
         let host = host_of(base);
         let setup = |cause: String| HttpError::Setup { host: host.clone(), cause };
+        // reqwest panics where no provider is installed; one that is installed already stays.
+        rustls::crypto::ring::default_provider().install_default().ok();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(options.connect_timeout)
             .timeout(options.timeout)

@@ -1,3 +1,13 @@
 //! Configuration: one TOML file to typed, validated settings (K1). Nothing else reads keys, files or environment.
 
+mod error;
+mod ironic;
+mod load;
+mod nearest;
+pub mod paths;
 pub mod settings;
+mod site;
+mod table;
+
+pub use error::{ConfigError, ConfigErrors};
+pub use load::{Loaded, load, parse, read};

@@ -16,6 +16,7 @@ pub mod phase;
 pub mod platform_class;
 pub mod provision;
 pub mod request;
+pub mod root_device;
 pub mod run_view;
 pub mod text;
 pub mod verify;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::{Failure, FailureCode, Owner};
+use super::failure::{Failure, Owner};
 use super::phase::Phase;
 
 /// The outcome of one check. `Unknown` is neither: what was not reported is said so, and whether it passes is the rule's.
@@ -50,6 +50,9 @@ pub struct Verification {
     /// What all mismatches together mean, where they have one cause: "eth0 and eth1 are swapped" (V12).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<String>,
+    /// Where the host stands, for whoever goes there: `B07 U37`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 impl Verification {
@@ -63,38 +66,10 @@ impl Verification {
         self.checks.iter().filter(|check| check.verdict == Verdict::Fail)
     }
 
-    /// The failure that the mismatches amount to: every one of them is in its message (V10). The code and the owner follow
-    /// the mismatches: a wrong cable before all else, since it is mended at the rack.
+    /// The failure that the mismatches amount to: every one of them is in it (V10). The code and the owner follow the
+    /// mismatches: a wrong cable before all else, since it is mended at the rack.
     pub fn failure(&self, host: &str, phase: Phase) -> Failure {
-        let failed: Vec<&Check> = self.failed().collect();
-        let onsite = failed.iter().any(|check| check.owner == Some(Owner::Onsite));
-        let cables = failed.iter().any(|check| check.kind == "lldp" && check.owner == Some(Owner::Onsite));
-        let code = if cables { FailureCode::CablesWrong } else { FailureCode::VerificationFailed };
-        let owner = if onsite { Owner::Onsite } else { failed.iter().find_map(|c| c.owner).unwrap_or(code.owner()) };
-        let mut message = match &self.diagnosis {
-            Some(diagnosis) => format!("{host}: {diagnosis}: "),
-            None => format!("{host}: "),
-        };
-        let facts: Vec<String> = failed
-            .iter()
-            .map(|check| format!("{} is '{}', expected '{}'", check.title(), check.observed, check.expected))
-            .collect();
-        message.push_str(&facts.join("; "));
-        let mut actions: Vec<&str> = Vec::new();
-        for action in failed.iter().filter_map(|check| check.action.as_deref()) {
-            if !actions.contains(&action) {
-                actions.push(action);
-            }
-        }
-        let action = match actions.is_empty() {
-            true => "compare the host with its NetBox record and mend whichever is wrong, then enroll again".to_owned(),
-            false => actions.join("; "),
-        };
-        let mut failure = Failure::new(code, phase, message, action).owned_by(owner);
-        for check in failed {
-            failure = failure.with_evidence(format!("check {}", check.title()), check.observed.clone());
-        }
-        failure
+        super::checks::failure(self, host, phase)
     }
 }
 
@@ -108,6 +83,7 @@ impl Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::failure::FailureCode;
 
     fn check(kind: &str, subject: &str, verdict: Verdict, owner: Option<Owner>, action: Option<&str>) -> Check {
         Check {
@@ -136,20 +112,24 @@ mod tests {
             ],
             inspected_at: None,
             diagnosis: Some("eth0 and eth1 are swapped".into()),
+            place: Some("B07 U37".into()),
         };
         assert!(!verification.passed());
         let failure = verification.failure("gpu-b07-37", Phase::Inspection);
         assert_eq!((failure.code, failure.owner), (FailureCode::CablesWrong, Owner::Onsite));
-        for part in ["eth0 and eth1 are swapped", "gpu 10de:2901 is", "lldp eth0 is", "lldp eth1 is"] {
+        for part in ["eth0 and eth1 are swapped", "gpu 10de:2901", "eth0 sees", "eth1 sees"] {
             assert!(failure.message.contains(part), "{part}: {}", failure.message);
         }
-        assert_eq!(failure.action, "swap the two cables at the host");
+        assert_eq!(
+            failure.action,
+            "at gpu-b07-37 (B07 U37): swap the two cables at the host; then retry with a forced inspection"
+        );
         assert_eq!(failure.evidence.len(), 3);
     }
 
     #[test]
     fn what_is_not_reported_fails_nothing() {
         let checks = vec![check("carrier", "eth0", Verdict::Unknown, None, None)];
-        assert!(Verification { checks, inspected_at: None, diagnosis: None }.passed());
+        assert!(Verification { checks, inspected_at: None, diagnosis: None, place: None }.passed());
     }
 }

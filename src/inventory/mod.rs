@@ -1,1 +1,5 @@
-//! The observers of NetBox and Ironic, and their projections.
+//! Observers: they keep the fleet store's view of NetBox and Ironic fresh, and say how fresh it is.
+
+pub mod ironic;
+pub mod netbox;
+pub mod project;

@@ -1,5 +1,7 @@
 //! What Ironic's objects are here: read tolerantly, since fields come and go with API versions.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -33,7 +35,8 @@ pub struct Node {
     pub owner: Option<String>,
     pub lessee: Option<String>,
     pub resource_class: Option<String>,
-    pub raid_interface: Option<String>,
+    /// `boot_interface`, `raid_interface`, … with their values.
+    pub interfaces: BTreeMap<String, String>,
     pub target_raid_config: Map<String, Value>,
     pub traits: Vec<String>,
     pub inspected_at: Option<Timestamp>,
@@ -68,7 +71,7 @@ impl Node {
             owner: text(value, "owner"),
             lessee: text(value, "lessee"),
             resource_class: text(value, "resource_class"),
-            raid_interface: text(value, "raid_interface"),
+            interfaces: interfaces(value),
             target_raid_config: object(value, "target_raid_config"),
             traits: list(&value["traits"]).iter().filter_map(|t| t.as_str().map(str::to_owned)).collect(),
             inspected_at: text(value, "inspection_finished_at").and_then(|t| t.parse().ok()),
@@ -215,6 +218,11 @@ fn object(value: &Value, key: &str) -> Map<String, Value> {
 
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn interfaces(value: &Value) -> BTreeMap<String, String> {
+    let all = value.as_object().into_iter().flatten().filter(|(key, _)| key.ends_with("_interface"));
+    all.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 fn step(value: &Value) -> Option<String> {

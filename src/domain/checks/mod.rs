@@ -63,7 +63,7 @@ pub fn judge(
     }
     let (mut cables, diagnosis) = cabling::lldp(host, &found);
     checks.append(&mut cables);
-    Verification { checks, inspected_at, diagnosis }
+    Verification { checks, inspected_at, diagnosis, place: Some(host.place()) }
 }
 
 /// The checks of one key of `inspection_validation`.

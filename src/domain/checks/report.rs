@@ -8,11 +8,16 @@ use crate::domain::verify::{Check, Verification};
 /// Mismatches that the message names one by one. All of them stand in the evidence (V10).
 const NAMED: usize = 8;
 
-/// The failure of a verification that did not pass. `host` and `place` (`B07 U37`) are where the action is to be done.
-pub fn failure(verification: &Verification, host: &str, place: &str, phase: Phase) -> Failure {
+/// The failure of a verification that did not pass. A wrong cable decides the code, whatever else differs: it is mended at
+/// the rack, and first.
+pub fn failure(verification: &Verification, host: &str, phase: Phase) -> Failure {
     let failed: Vec<&Check> = verification.failed().collect();
-    let only_cables = failed.iter().all(|c| matches!(c.kind.as_str(), "lldp" | "carrier"));
-    let code = if only_cables { FailureCode::CablesWrong } else { FailureCode::VerificationFailed };
+    let of_cables = |c: &&Check| matches!(c.kind.as_str(), "lldp" | "carrier");
+    let wrong_cable = failed.iter().any(|c| of_cables(c) && c.owner == Some(Owner::Onsite));
+    let code = match wrong_cable || failed.iter().all(of_cables) {
+        true => FailureCode::CablesWrong,
+        false => FailureCode::VerificationFailed,
+    };
     let mut facts: Vec<String> = failed.iter().take(NAMED).map(|c| fact(c)).collect();
     if failed.len() > NAMED {
         facts.push(format!("and {} more", failed.len() - NAMED));
@@ -32,12 +37,13 @@ pub fn failure(verification: &Verification, host: &str, place: &str, phase: Phas
     let rest = actions.len().saturating_sub(NAMED);
     actions.truncate(NAMED);
     let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
-    let action = format!("at {host} ({place}): {}{more}; then retry with a forced inspection", actions.join("; "));
+    let place = verification.place.as_ref().map_or(String::new(), |place| format!(" ({place})"));
+    let action = format!("at {host}{place}: {}{more}; then retry with a forced inspection", actions.join("; "));
     let mut failure = Failure::new(code, phase, neutralize_to(&message, 1500), neutralize_to(&action, 1500));
     failure = failure.owned_by(owner);
     for check in &failed {
         let read = format!("expected '{}', observed '{}'", check.expected, check.observed);
-        failure = failure.with_evidence(format!("inspection: {}", name(check)), read);
+        failure = failure.with_evidence(format!("inspection: {}", check.title()), read);
     }
     failure
 }
@@ -47,17 +53,13 @@ fn fact(check: &Check) -> String {
     let mut fact = match check.kind.as_str() {
         "lldp" => format!("{} sees '{}', NetBox has '{}'", check.subject, check.observed, check.expected),
         "carrier" => format!("{} has no carrier", check.subject),
-        _ => format!("{}: '{}' found, '{}' recorded", name(check), check.observed, check.expected),
+        _ => format!("{}: '{}' found, '{}' recorded", check.title(), check.observed, check.expected),
     };
     // The sentence on swapped cables stands in front of all already.
     if let Some(hint) = check.hint.as_ref().filter(|h| !h.contains(" are swapped") && !h.contains(" are rotated")) {
         fact.push_str(&format!(" ({hint})"));
     }
     fact
-}
-
-fn name(check: &Check) -> String {
-    if check.subject.is_empty() { check.kind.clone() } else { format!("{} {}", check.kind, check.subject) }
 }
 
 /// Whose turn it is first: hands at the rack before the network before the records, since the others cannot be judged while
@@ -90,7 +92,7 @@ mod tests {
             {"name": "b", "mac_address": "52:54:00:10:01:02", "has_carrier": true},
         ]});
         let verification = judge(&host, &inventory, &json!({"parsed_lldp": lldp}), None);
-        failure(&verification, &host.name, &host.place(), Phase::Inspection)
+        failure(&verification, &host.name, Phase::Inspection)
     }
 
     /// Proves: V10, V12

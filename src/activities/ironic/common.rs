@@ -1,0 +1,181 @@
+//! What all steps share: the client of the run's Ironic, the node guard, and locks as answers.
+
+use serde_json::Value;
+
+use super::failure;
+use crate::activities::env::ActivityCx;
+use crate::clients::ironic::{Ironic, IronicError, Node};
+use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::ids::NodeUuid;
+use crate::domain::phase::Phase;
+use crate::domain::provision::ProvisionState;
+use crate::workflows::defs::{NodeTarget, Step, Target};
+
+/// Why a step ended before its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// Another operation holds the node (E15).
+    Locked { holder: Option<String>, state: Option<ProvisionState> },
+    Failed(Box<Failure>),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failed(Box::new(failure))
+    }
+}
+
+/// What a step did: whether it changed something, and in words what.
+pub(super) type Did = Result<(bool, String), Stop>;
+
+/// The outcome of a step as the workflow takes it.
+pub(super) fn step(did: Did) -> Result<Step, Failure> {
+    match did {
+        Ok((changed, note)) => Ok(Step::Done { changed, note }),
+        Err(Stop::Locked { holder, state }) => Ok(Step::Locked { holder, state }),
+        Err(Stop::Failed(failure)) => Err(*failure),
+    }
+}
+
+pub(super) fn unchanged(note: impl Into<String>) -> Did {
+    Ok((false, note.into()))
+}
+
+pub(super) fn changed(note: impl Into<String>) -> Did {
+    Ok((true, note.into()))
+}
+
+/// A step's view of the run's Ironic.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub cx: ActivityCx,
+    pub ironic: Ironic,
+    pub host: String,
+    pub phase: Phase,
+}
+
+impl Desk {
+    pub fn new(cx: &ActivityCx, target: &Target, phase: Phase) -> Result<Self, Failure> {
+        let name = &target.ironic;
+        let Some(ironic) = cx.env.clients.ironic.get(name) else {
+            return Err(Failure::new(
+                FailureCode::InternalError,
+                phase,
+                format!("the configuration has no Ironic instance '{name}'"),
+                format!("add [ironic.{name}] to the configuration and start muster again"),
+            ));
+        };
+        Ok(Desk { cx: cx.clone(), ironic: ironic.clone(), host: target.host.clone(), phase })
+    }
+
+    pub fn of(cx: &ActivityCx, target: &NodeTarget) -> Result<Self, Failure> {
+        Self::new(cx, &target.target, target.phase)
+    }
+
+    /// A failure of this step.
+    pub fn failure(&self, code: FailureCode, message: impl Into<String>, action: impl Into<String>) -> Failure {
+        Failure::new(code, self.phase, message, action)
+    }
+
+    /// What an error means, where a lock has no meaning of its own (reads).
+    pub fn failed(&self, error: IronicError, doing: &str) -> Failure {
+        failure::of(&self.ironic, error, self.phase, doing)
+    }
+
+    /// What an error of a request about a node means; `state` is the one that was read before.
+    pub fn stop(&self, error: IronicError, node: &Node, doing: &str) -> Stop {
+        match error {
+            IronicError::Locked { holder, .. } => Stop::Locked { holder, state: Some(node.state.clone()) },
+            other => self.failed(other, doing).into(),
+        }
+    }
+
+    /// The node as it is now.
+    pub async fn node(&self, node: NodeUuid) -> Result<Node, Failure> {
+        let doing = format!("reading node '{node}' of '{}'", self.host);
+        match self.ironic.node(&node.to_string()).await {
+            Ok(Some(node)) => Ok(node),
+            Ok(None) => Err(self.failure(
+                FailureCode::NodeStateUnexpected,
+                format!("Ironic '{}' has no node '{node}' any more", self.ironic.name()),
+                format!("find out who deleted the node of '{}', then enroll again", self.host),
+            )),
+            Err(error) => Err(self.failed(error, &doing)),
+        }
+    }
+
+    /// The node, unless an instance lives on it: no step ever changes such a node (E7).
+    pub async fn unowned(&self, node: NodeUuid) -> Result<Node, Failure> {
+        let node = self.node(node).await?;
+        match &node.instance_uuid {
+            Some(instance) => Err(self.owned_by_nova(&node, instance)),
+            None => Ok(node),
+        }
+    }
+
+    pub fn owned_by_nova(&self, node: &Node, instance: &str) -> Failure {
+        self.failure(
+            FailureCode::NodeOwnedByNova,
+            format!("node '{}' of '{}' is '{}' and holds instance '{instance}'", node.uuid, self.host, node.state),
+            "leave the node to Nova; delete the instance first if the host is to be enrolled",
+        )
+        .with_evidence(format!("ironic /v1/nodes/{}", node.uuid), format!("instance_uuid {instance}"))
+    }
+
+    /// A state that this step cannot go on from.
+    pub fn unexpected(&self, node: &Node, wanted: &str) -> Failure {
+        let why = node.last_error.as_ref().map_or(String::new(), |e| format!("; last error: {}", short(e)));
+        self.failure(
+            FailureCode::NodeStateUnexpected,
+            format!("node '{}' of '{}' is '{}', {wanted}{why}", node.uuid, self.host, node.state),
+            "find out who else works on the node, then retry",
+        )
+        .with_evidence(format!("ironic /v1/nodes/{}", node.uuid), format!("provision_state {}", node.state))
+    }
+
+    /// Records a write to the node.
+    pub fn wrote(&self, what: &str, before: impl ToString, after: impl ToString) {
+        self.cx.wrote("ironic", &self.host, what, before, after);
+    }
+
+    /// Asks for a provision change and records it.
+    pub async fn ask(&self, node: &Node, verb: &str) -> Result<(), Stop> {
+        let doing = format!("asking for '{verb}' of '{}'", self.host);
+        self.ironic.provision(node.uuid, verb).await.map_err(|e| self.stop(e, node, &doing))?;
+        self.wrote("provision state", &node.state, format!("{verb} asked for"));
+        Ok(())
+    }
+
+    /// Takes the node out of maintenance where it is in it.
+    pub async fn clear_maintenance(&self, node: &Node) -> Result<bool, Stop> {
+        if !node.maintenance {
+            return Ok(false);
+        }
+        let doing = format!("clearing maintenance of '{}'", self.host);
+        self.ironic.clear_maintenance(node.uuid).await.map_err(|e| self.stop(e, node, &doing))?;
+        self.wrote("maintenance", maintenance(node), "off");
+        Ok(true)
+    }
+}
+
+/// `on: Timeout reached`: the flag with its reason, safe to show.
+pub(super) fn maintenance(node: &Node) -> String {
+    match &node.maintenance_reason {
+        Some(reason) => format!("on: {}", short(reason)),
+        None => "on".to_owned(),
+    }
+}
+
+/// Text of Ironic's, cut for a sentence.
+pub(super) fn short(text: &str) -> String {
+    crate::domain::text::neutralize_to(text, 200)
+}
+
+/// A value as a change list shows it.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "not set".to_owned(),
+        Value::String(text) => short(text),
+        other => short(&other.to_string()),
+    }
+}

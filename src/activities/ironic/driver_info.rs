@@ -1,0 +1,256 @@
+//! The part of `driver_info` that enrollment manages: address and credential of the BMC, by driver (E2, E4, E13).
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::common::Desk;
+use super::failure::of_vault;
+use crate::clients::ironic::Ironic;
+use crate::config::settings::BmcSettings;
+use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::host::{HostFacts, IronicSettings};
+use crate::domain::ids::NodeUuid;
+
+/// How a driver talks to the BMC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Redfish,
+    Ipmi,
+}
+
+impl Protocol {
+    /// Of a hardware type; `None` for one that enrollment does not know.
+    pub fn of(driver: &str) -> Option<Self> {
+        match driver {
+            "redfish" | "idrac" => Some(Protocol::Redfish),
+            "ipmi" => Some(Protocol::Ipmi),
+            _ => None,
+        }
+    }
+
+    pub fn address_key(self) -> &'static str {
+        match self {
+            Protocol::Redfish => "redfish_address",
+            Protocol::Ipmi => "ipmi_address",
+        }
+    }
+
+    pub fn username_key(self) -> &'static str {
+        match self {
+            Protocol::Redfish => "redfish_username",
+            Protocol::Ipmi => "ipmi_username",
+        }
+    }
+
+    pub fn password_key(self) -> &'static str {
+        match self {
+            Protocol::Redfish => "redfish_password",
+            Protocol::Ipmi => "ipmi_password",
+        }
+    }
+}
+
+/// The per-host credential: the one that Ironic uses, never the monitoring user (B10).
+#[derive(Clone)]
+pub(super) struct Credential {
+    pub username: String,
+    pub password: SecretString,
+}
+
+impl Desk {
+    /// The credential of the host's BMC from the vault (E1).
+    pub fn credential(&self) -> Result<Credential, Failure> {
+        let vault = &self.cx.env.vault;
+        let item = vault.bmc_item(&self.host);
+        let get = |field: &str| {
+            vault.get(&item, field).map_err(|e| {
+                of_vault(&e, self.phase, &format!("the BMC credential of '{}' cannot be read: {e}", self.host))
+            })
+        };
+        // The name of an account is no secret; it stands in Ironic in the clear.
+        Ok(Credential { username: get("username")?.expose_secret().to_owned(), password: get("password")? })
+    }
+
+    /// The out-of-band address, which enrollment cannot do without (E1).
+    pub fn oob_ip(&self, facts: &HostFacts) -> Result<IpAddr, Failure> {
+        facts.oob_ip.ok_or_else(|| {
+            self.failure(
+                FailureCode::NetboxDataMissing,
+                format!("'{}' has no oob_ip in NetBox", self.host),
+                format!("set the out-of-band IP of '{}' in NetBox, then retry", self.host),
+            )
+        })
+    }
+
+    /// `config_context.ironic_settings`, which enrollment cannot do without (E1).
+    pub fn settings<'a>(&self, facts: &'a HostFacts) -> Result<&'a IronicSettings, Failure> {
+        facts.ironic_settings.as_ref().ok_or_else(|| {
+            self.failure(
+                FailureCode::NetboxDataMissing,
+                format!("'{}' has no 'ironic_settings' in its config context", self.host),
+                format!("add 'ironic_settings' to a config context of '{}' in NetBox, then retry", self.host),
+            )
+        })
+    }
+}
+
+/// The BMC's address as the driver takes it: a URL for Redfish, a bare address for IPMI.
+pub(super) fn address(protocol: Protocol, settings: &IronicSettings, ip: IpAddr, bmc: &BmcSettings) -> String {
+    match (protocol, &settings.redfish_address_override) {
+        (Protocol::Ipmi, _) => ip.to_string(),
+        (Protocol::Redfish, Some(address)) => address.clone(),
+        (Protocol::Redfish, None) => {
+            let host = match ip {
+                IpAddr::V4(ip) => ip.to_string(),
+                IpAddr::V6(ip) => format!("[{ip}]"),
+            };
+            let port = bmc.port.map_or(String::new(), |port| format!(":{port}"));
+            format!("{}://{host}{port}", bmc.scheme)
+        }
+    }
+}
+
+/// Keys that no extra of `ironic_driver_info` overrides (E4).
+const MANAGED: [&str; 6] =
+    ["redfish_address", "redfish_username", "redfish_password", "ipmi_address", "ipmi_username", "ipmi_password"];
+
+/// The whole `driver_info` of a node to be, and the extras that were left out because their keys are managed.
+pub(super) fn whole(
+    protocol: Protocol,
+    settings: &IronicSettings,
+    address: String,
+    credential: &Credential,
+) -> (Map<String, Value>, Vec<String>) {
+    let mut info = Map::new();
+    if protocol == Protocol::Redfish {
+        info.insert("redfish_verify_ca".to_owned(), json!(false));
+    }
+    let mut left_out = Vec::new();
+    for (key, value) in &settings.ironic_driver_info {
+        if MANAGED.contains(&key.as_str()) {
+            left_out.push(key.clone());
+        } else {
+            info.insert(key.clone(), value.clone());
+        }
+    }
+    info.insert(protocol.address_key().to_owned(), json!(address));
+    info.insert(protocol.username_key().to_owned(), json!(credential.username));
+    info.insert(protocol.password_key().to_owned(), json!(credential.password.expose_secret()));
+    (info, left_out)
+}
+
+/// Which credential this process has given to which node last.
+///
+/// Ironic masks passwords, so a read cannot tell whether the one it has is the vault's. Decided so: address and user name
+/// are compared; the password is written where this process has not yet given this very password to this node, and again
+/// where Ironic's last `manage` failed. So the reruns of a locked or waiting attempt write it once, a vault whose password
+/// changed is noticed, and a converged host, which is `available` and never gets here, is written nothing at all. Kept as
+/// a salted digest, in memory only: on disk it could be guessed at.
+pub(super) struct Given {
+    salt: [u8; 32],
+    digests: Mutex<HashMap<(String, NodeUuid), [u8; 32]>>,
+}
+
+/// The one record of this process.
+pub(super) fn given() -> &'static Given {
+    static GIVEN: OnceLock<Given> = OnceLock::new();
+    GIVEN.get_or_init(|| Given { salt: rand::random(), digests: Mutex::default() })
+}
+
+impl Given {
+    pub fn has(&self, ironic: &Ironic, node: NodeUuid, credential: &Credential) -> bool {
+        let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        digests.get(&(ironic.host(), node)) == Some(&self.digest(credential))
+    }
+
+    pub fn remember(&self, ironic: &Ironic, node: NodeUuid, credential: &Credential) {
+        let digest = self.digest(credential);
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert((ironic.host(), node), digest);
+    }
+
+    pub fn forget(&self, ironic: &Ironic, node: NodeUuid) {
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).remove(&(ironic.host(), node));
+    }
+
+    fn digest(&self, credential: &Credential) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(self.salt);
+        hash.update(credential.username.as_bytes());
+        hash.update([0]);
+        hash.update(credential.password.expose_secret().as_bytes());
+        hash.finalize().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::settings::Trust;
+    use std::time::Duration;
+
+    fn bmc(scheme: &str, port: Option<u16>) -> BmcSettings {
+        BmcSettings {
+            scheme: scheme.into(),
+            port,
+            trust: Trust::System,
+            connect_timeout: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            busy_budget: Duration::from_secs(1),
+            reset_budget: Duration::from_secs(1),
+            syslog_port: 514,
+        }
+    }
+
+    fn credential() -> Credential {
+        Credential { username: "root".into(), password: "s3cret".to_owned().into() }
+    }
+
+    /// Case: C-25. Proves: E2
+    #[test]
+    fn addresses_have_brackets_where_they_need_them_and_the_port_of_the_site() {
+        let plain = IronicSettings::default();
+        let of = |ip: &str, bmc: &BmcSettings| address(Protocol::Redfish, &plain, ip.parse().unwrap(), bmc);
+        assert_eq!(of("192.0.2.29", &bmc("https", None)), "https://192.0.2.29");
+        assert_eq!(of("2001:db8:7::29", &bmc("https", None)), "https://[2001:db8:7::29]");
+        assert_eq!(of("2001:db8:7::29", &bmc("http", Some(8000))), "http://[2001:db8:7::29]:8000");
+        let ipmi = address(Protocol::Ipmi, &plain, "2001:db8:7::29".parse().unwrap(), &bmc("https", Some(8000)));
+        assert_eq!(ipmi, "2001:db8:7::29");
+        let emulated =
+            IronicSettings { redfish_address_override: Some("http://127.0.0.1:8001".into()), ..Default::default() };
+        let address = address(Protocol::Redfish, &emulated, "192.0.2.1".parse().unwrap(), &bmc("https", None));
+        assert_eq!(address, "http://127.0.0.1:8001");
+    }
+
+    /// Proves: E4
+    #[test]
+    fn extras_are_merged_and_never_override_a_managed_key() {
+        let extras = json!({
+            "redfish_verify_ca": "/etc/ca.pem", "redfish_system_id": "/redfish/v1/Systems/1", "redfish_username": "evil",
+            "ipmi_password": "evil", "deploy_iso": "http://images.example/deploy.iso",
+        });
+        let settings =
+            IronicSettings { ironic_driver_info: extras.as_object().unwrap().clone(), ..Default::default() };
+        let (info, left_out) = whole(Protocol::Redfish, &settings, "https://192.0.2.1".into(), &credential());
+        let expected = json!({
+            "redfish_address": "https://192.0.2.1", "redfish_username": "root", "redfish_password": "s3cret",
+            "redfish_verify_ca": "/etc/ca.pem", "redfish_system_id": "/redfish/v1/Systems/1",
+            "deploy_iso": "http://images.example/deploy.iso",
+        });
+        assert_eq!(Value::Object(info), expected);
+        assert_eq!(left_out, ["ipmi_password", "redfish_username"]);
+        let (info, _) = whole(Protocol::Ipmi, &IronicSettings::default(), "192.0.2.1".into(), &credential());
+        let expected = json!({"ipmi_address": "192.0.2.1", "ipmi_username": "root", "ipmi_password": "s3cret"});
+        assert_eq!(Value::Object(info), expected);
+    }
+
+    #[test]
+    fn drivers_have_their_protocols() {
+        assert_eq!(Protocol::of("idrac"), Some(Protocol::Redfish));
+        assert_eq!(Protocol::of("fake-hardware"), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! What Ironic's refusals mean for a run: code, owner, action.
+
+use crate::clients::http::HttpError;
+use crate::clients::ironic::{ConflictKind, Ironic, IronicError};
+use crate::clients::keystone::KeystoneError;
+use crate::clients::vault::VaultError;
+use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::phase::Phase;
+
+/// The failure that an error of Ironic's client is. `doing` says what was wanted, as `setting the RAID target of 'host'`.
+pub(super) fn of(ironic: &Ironic, error: IronicError, phase: Phase, doing: &str) -> Failure {
+    use FailureCode::*;
+    let (name, host) = (ironic.name(), ironic.host());
+    let section = format!("[ironic.{name}] of the configuration");
+    let message = format!("{doing}: {error}");
+    let fail = |code, action: String| Failure::new(code, phase, message.clone(), action);
+    match &error {
+        IronicError::Locked { holder, .. } => {
+            let holder = holder.as_deref().unwrap_or("another operation");
+            fail(IronicNodeLocked, format!("wait until '{holder}' has let go of the node, then retry"))
+        }
+        IronicError::Conflict { kind, .. } => match kind {
+            ConflictKind::Mac(mac) => {
+                fail(MacConflict, format!("find the other owner of '{mac}' in Ironic '{name}' and remove the stale port"))
+            }
+            ConflictKind::Name(n) => fail(
+                IronicConflict,
+                format!("find '{n}' in Ironic '{name}': it may belong to a project that these credentials do not see"),
+            ),
+            ConflictKind::Uuid(uuid) => {
+                fail(NodeUuidMismatch, format!("delete the node '{uuid}' first (unenroll it), or enroll without a pinned UUID"))
+            }
+            ConflictKind::Instance(_) => {
+                fail(NodeOwnedByNova, "leave the node to Nova: delete the instance first if the host is to be enrolled".into())
+            }
+            ConflictKind::Transition => fail(NodeStateUnexpected, "retry when the node's transition has ended".into()),
+            ConflictKind::Other => fail(IronicConflict, format!("look at what Ironic '{name}' says, mend it, then retry")),
+        },
+        IronicError::NoConductor { .. } => {
+            fail(IronicNoConductor, format!("retry later; give the conductors of Ironic '{name}' more workers if it stays"))
+        }
+        // A verb that the state does not allow: somebody moved the node between our read and our request.
+        IronicError::Invalid { said, .. } if said.contains("can not be performed on node") => {
+            fail(NodeStateUnexpected, "find out who else works on the node, then retry".into())
+        }
+        IronicError::Invalid { .. } => {
+            fail(IronicRequestInvalid, "correct what Ironic names in the device's ironic_settings in NetBox, then retry".into())
+        }
+        IronicError::Unauthorized { .. } => fail(IronicRefused, format!("put valid credentials where {section} points")),
+        IronicError::Forbidden { .. } => fail(
+            IronicRefused,
+            format!("give the account of {section} the role that this needs: admin on the enrol project, or system admin"),
+        ),
+        IronicError::NotFound { .. } => {
+            fail(IronicAnswerUnexpected, format!("look whether somebody removes objects from Ironic '{name}', then retry"))
+        }
+        IronicError::Version { .. } | IronicError::VersionRange { .. } => {
+            fail(IronicAnswerUnexpected, format!("bring Ironic '{name}' to a version that has what is missing")).final_now()
+        }
+        IronicError::NotIronic { .. } => {
+            fail(IronicAnswerUnexpected, format!("correct url in {section}: {host} is no Ironic API")).final_now()
+        }
+        IronicError::Server { .. } => fail(IronicUnreachable, format!("look at the log of Ironic '{name}' at {host}, then retry")),
+        IronicError::Unexpected { .. } | IronicError::Malformed { .. } => {
+            fail(IronicAnswerUnexpected, format!("check that Ironic itself answers at {host} and nothing stands between"))
+        }
+        IronicError::Http(e) => of_http(e, &fail, &host, &section),
+        IronicError::Keystone(KeystoneError::Refused { .. }) => {
+            fail(IronicRefused, format!("correct the Keystone account in {section}: name, domain, password, scope and role"))
+        }
+        IronicError::Keystone(KeystoneError::Http(e)) => of_http(e, &fail, "Keystone", &section),
+        IronicError::Keystone(KeystoneError::Vault(e)) | IronicError::Vault(e) => of_vault(e, phase, &message),
+        IronicError::Keystone(e @ KeystoneError::Unexpected { .. }) if e.is_transient() => {
+            fail(IronicUnreachable, "look at Keystone's log, then retry".into())
+        }
+        IronicError::Keystone(KeystoneError::Unexpected { .. }) => {
+            fail(IronicAnswerUnexpected, format!("check auth_url in {section}: Keystone v3 is expected there")).final_now()
+        }
+    }
+}
+
+fn of_http(error: &HttpError, fail: &dyn Fn(FailureCode, String) -> Failure, host: &str, section: &str) -> Failure {
+    match error {
+        HttpError::Tls { .. } => {
+            fail(FailureCode::IronicUnreachable, format!("set tls in {section} to trust the certificate of {host}")).final_now()
+        }
+        HttpError::Setup { .. } => fail(FailureCode::InternalError, format!("mend {section}")),
+        e if e.is_transient() => fail(
+            FailureCode::IronicUnreachable,
+            format!("check that {host} runs and is reached from here (url in {section}), then retry"),
+        ),
+        _ => fail(
+            FailureCode::IronicAnswerUnexpected,
+            format!("check that Ironic itself answers at {host} and nothing stands between"),
+        ),
+    }
+}
+
+/// A secret that cannot be had. The vault's own sentence names place, item and field.
+pub(super) fn of_vault(error: &VaultError, phase: Phase, message: &str) -> Failure {
+    let (code, action) = match error {
+        VaultError::Missing { item, field, place } => {
+            (FailureCode::VaultItemMissing, format!("add '{field}' to '{item}' of the vault ({place}), then retry"))
+        }
+        VaultError::EnvMissing(name) => {
+            (FailureCode::VaultItemMissing, format!("start muster with the environment variable '{name}' set"))
+        }
+        VaultError::Unreadable { path, .. } => {
+            (FailureCode::VaultUnreachable, format!("make '{}' readable for muster's user", path.display()))
+        }
+        VaultError::TooOpen { path, .. } => {
+            (FailureCode::VaultUnreachable, format!("close the file to others: chmod 600 '{}'", path.display()))
+        }
+        VaultError::Malformed { path, .. } => (FailureCode::VaultUnreachable, format!("correct '{}'", path.display())),
+    };
+    Failure::new(code, phase, message, action)
+}

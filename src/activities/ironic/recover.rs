@@ -1,0 +1,102 @@
+//! Recovers nodes that failed an inspection or a clean, through `manage` (E9, E10).
+
+use serde_json::{Value, json};
+
+use super::common::{Desk, Stop, maintenance};
+use super::driver_info::given;
+use crate::clients::ironic::Node;
+use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::ids::NodeUuid;
+use crate::domain::provision::ProvisionState;
+
+impl Desk {
+    /// `inspect failed` goes back to `manageable`.
+    pub async fn recover_inspection(&self, node: &Node) -> Result<(), Stop> {
+        given().forget(&self.ironic, node.uuid);
+        self.ask(node, "manage").await
+    }
+
+    /// `clean failed` goes back to `manageable`, out of maintenance. Where the `manage` fails, the flag is put back (E10).
+    pub async fn recover_clean(&self, node: &Node) -> Result<(), Stop> {
+        given().forget(&self.ironic, node.uuid);
+        // A task of its own: a cancel drops this future, and must not leave the flag half-way (G9). It ends by the
+        // deadlines of its few requests.
+        let (desk, node) = (self.clone(), node.clone());
+        let task = tokio::spawn(async move { desk.manage_out_of_maintenance(&node).await });
+        task.await.unwrap_or_else(|e| {
+            Err(self
+                .failure(FailureCode::InternalError, format!("the recovery of '{}' broke off: {e}", self.host), "retry")
+                .into())
+        })
+    }
+
+    async fn manage_out_of_maintenance(&self, node: &Node) -> Result<(), Stop> {
+        if node.maintenance {
+            // On disk before the flag goes: a run that is killed between the two requests still knows that it was set.
+            self.remember(node.uuid, Some(&json!({"reason": node.maintenance_reason}))).await?;
+            if let Err(stop) = self.clear_maintenance(node).await {
+                self.remember(node.uuid, None).await?;
+                return Err(stop);
+            }
+        }
+        let Err(stop) = self.ask(node, "manage").await else {
+            self.remember(node.uuid, None).await?;
+            return Ok(());
+        };
+        let Some(flag) = self.remembered(node.uuid)? else { return Err(stop) };
+        // An answer that was lost may have been a good one.
+        let now = self.node(node.uuid).await;
+        if now.as_ref().is_ok_and(|now| now.state != ProvisionState::CleanFailed) {
+            self.remember(node.uuid, None).await?;
+            return Ok(());
+        }
+        match self.ironic.set_maintenance(node.uuid, flag["reason"].as_str()).await {
+            Ok(()) => {
+                self.wrote("maintenance", "off", format!("{} (put back: manage failed)", maintenance_of(node, &flag)));
+                self.remember(node.uuid, None).await?;
+            }
+            // The next attempt knows it still.
+            Err(e) => self.warn(format!("maintenance of '{}' could not be put back yet: {e}", self.host)),
+        }
+        Err(stop)
+    }
+
+    /// A node that is past its failed clean needs no flag put back.
+    pub async fn recovered(&self, node: NodeUuid) -> Result<(), Failure> {
+        match self.remembered(node)? {
+            Some(_) => self.remember(node, None).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn remember(&self, node: NodeUuid, flag: Option<&Value>) -> Result<(), Failure> {
+        let text = flag.map(Value::to_string).unwrap_or_default();
+        self.cx.env.store.put_meta(&self.key(node), &text).await.map_err(|e| self.store_failed(&e))
+    }
+
+    /// The maintenance flag that this program took away and may have to put back.
+    fn remembered(&self, node: NodeUuid) -> Result<Option<Value>, Failure> {
+        let text = self.cx.env.store.get_meta(&self.key(node)).map_err(|e| self.store_failed(&e))?;
+        Ok(text.filter(|t| !t.is_empty()).and_then(|t| serde_json::from_str(&t).ok()))
+    }
+
+    fn key(&self, node: NodeUuid) -> String {
+        format!("maintenance/{}/{node}", self.ironic.name())
+    }
+
+    fn store_failed(&self, error: &dyn std::error::Error) -> Failure {
+        self.failure(
+            FailureCode::StoreFailed,
+            format!("the maintenance flag of '{}' could not be remembered: {error}", self.host),
+            "look at the disk that holds muster's state folder, then retry",
+        )
+    }
+}
+
+/// The flag as it was before this program touched it.
+fn maintenance_of(node: &Node, flag: &Value) -> String {
+    match flag["reason"].as_str() {
+        Some(reason) => format!("on: {}", super::common::short(reason)),
+        None => maintenance(node),
+    }
+}

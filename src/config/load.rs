@@ -1,0 +1,283 @@
+//! Reads the configuration file: TOML, then every table, then what the tables say of each other.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use toml::de::DeTable;
+
+use super::error::{ConfigError, ConfigErrors};
+use super::nearest::nearest;
+use super::settings::{
+    ConsoleSettings, Limits, NetboxFields, NetboxSettings, Settings, SiteSettings, VaultKind, VaultSettings,
+};
+use super::table::{Doc, Section, shown};
+use super::{ironic, site};
+
+/// A configuration is a page or two; a file beyond this is another one.
+const FILE_MAX: usize = 1024 * 1024;
+/// The longest time limit of a request.
+pub(super) const REQUEST_MAX: Duration = Duration::from_secs(3600);
+/// The longest time between two looks.
+pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A configuration that can be used, and what should be looked at in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    pub settings: Settings,
+    pub warnings: Vec<ConfigError>,
+    /// Keys that have their default since the file leaves them out.
+    pub left_out: BTreeSet<String>,
+}
+
+/// Reads the configuration at `path`. Warnings go to the log.
+pub fn load(path: &Path) -> Result<Settings, ConfigErrors> {
+    let loaded = read(path)?;
+    for warning in &loaded.warnings {
+        tracing::warn!(file = %warning.file, line = warning.line, key = %warning.key, "{}", warning.message);
+    }
+    Ok(loaded.settings)
+}
+
+/// Reads the configuration at `path`, warnings included.
+pub fn read(path: &Path) -> Result<Loaded, ConfigErrors> {
+    let file = path.display().to_string();
+    let whole = |message: String| {
+        ConfigErrors(vec![ConfigError { file: file.clone(), line: None, key: String::new(), message }])
+    };
+    let bytes = std::fs::read(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => whole(
+            "there is no configuration; copy config.example.toml there, name another file with --config, or try 'muster demo'"
+                .to_owned(),
+        ),
+        _ => whole(format!("cannot be read: {e}")),
+    })?;
+    if bytes.len() > FILE_MAX {
+        return Err(whole(format!("is larger than {FILE_MAX} bytes: it is no configuration")));
+    }
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+        whole(format!("line {line} is not UTF-8 text"))
+    })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    parse_all(&text, &file, folder)
+}
+
+/// Reads a configuration from its text. Relative paths in it stay relative.
+pub fn parse(text: &str, file_name: &str) -> Result<Settings, ConfigErrors> {
+    parse_all(text, file_name, Path::new("")).map(|loaded| loaded.settings)
+}
+
+fn parse_all(text: &str, file: &str, folder: &Path) -> Result<Loaded, ConfigErrors> {
+    let doc = Doc {
+        file,
+        folder,
+        text,
+        errors: RefCell::default(),
+        warnings: RefCell::default(),
+        absent: RefCell::default(),
+    };
+    let (table, broken) = DeTable::parse_recoverable(text);
+    if !broken.is_empty() {
+        // What the tables say is not judged: half of a table is not the one that was meant. The parser's own message
+        // quotes nothing of the text, which may hold a secret.
+        let finding = |e: &toml::de::Error| doc.finding(e.span().map_or(0, |s| s.start), "", e.message());
+        return Err(ConfigErrors(broken.iter().map(finding).collect()));
+    }
+    let settings = whole_file(Section::root(&doc, &table));
+    let mut errors = doc.errors.into_inner();
+    match settings {
+        Some(settings) if errors.is_empty() => {
+            Ok(Loaded { settings, warnings: doc.warnings.into_inner(), left_out: doc.absent.into_inner() })
+        }
+        _ => {
+            errors.sort_by_key(|error| error.line);
+            Err(ConfigErrors(errors))
+        }
+    }
+}
+
+/// Every table, each with all of its mistakes. `None` only where a mistake was told.
+fn whole_file(root: Section<'_>) -> Option<Settings> {
+    let netbox = root.required("netbox").and_then(|item| item.section()).and_then(netbox);
+    let vault = root.section("vault").map_or_else(|| Some(default_vault()), vault);
+    let ironic_sections = root.named("ironic");
+    let mut instances = IndexMap::new();
+    let mut ironic_failed = false;
+    for (name, section) in ironic_sections {
+        match ironic::instance(section) {
+            Some(instance) => {
+                instances.insert(name, instance);
+            }
+            None => ironic_failed = true,
+        }
+    }
+    let mut sites = IndexMap::new();
+    let named = root.named("sites");
+    if named.is_empty() {
+        root.fault_at("sites", "no site: add a table [sites.SLUG] with the site's NetBox slug");
+    }
+    let mut sites_failed = false;
+    for (slug, section) in named {
+        match site::site(&slug, &section) {
+            Some(site) => {
+                if !ironic_failed {
+                    check_ironic(&slug, &section, &site, &instances);
+                }
+                sites.insert(slug, site);
+            }
+            None => sites_failed = true,
+        }
+        section.finish();
+    }
+    if instances.is_empty() && !ironic_failed {
+        root.warn("ironic", "no table [ironic.NAME]: hosts can be looked at, and none can be enrolled");
+    }
+    let limits = root.section("limits").map_or_else(default_limits, limits);
+    let console = root.section("console").map_or_else(default_console, console);
+    root.finish();
+    if ironic_failed || sites_failed {
+        return None;
+    }
+    Some(Settings { netbox: netbox?, vault: vault?, ironic: instances, sites, limits, console })
+}
+
+/// Names that a site gives have to exist, and each device class may have one owner at a site (R1).
+fn check_ironic(
+    slug: &str,
+    section: &Section<'_>,
+    site: &SiteSettings,
+    instances: &IndexMap<String, super::settings::IronicInstance>,
+) {
+    for name in site.ironic.iter().filter(|name| !instances.contains_key(*name)) {
+        let meant = nearest(name, instances.keys().map(String::as_str));
+        let hint = meant.map_or_else(|| format!("add a table [ironic.{name}]"), |m| format!("is '{m}' meant?"));
+        section.fault_at("ironic", format!("there is no Ironic instance {}; {hint}", shown(name)));
+    }
+    let serves = |name: &String| site.ironic.is_empty() || site.ironic.contains(name);
+    let mut owners: IndexMap<&str, &str> = IndexMap::new();
+    for (name, instance) in instances.iter().filter(|(name, _)| serves(name)) {
+        for class in &instance.device_classes {
+            if let Some(first) = owners.insert(class, name) {
+                section.fault_at(
+                    "ironic",
+                    format!(
+                        "both '{first}' and '{name}' manage the device class {} at site '{slug}'; name the one that does",
+                        shown(class)
+                    ),
+                );
+            }
+        }
+    }
+}
+
+fn netbox(t: Section<'_>) -> Option<NetboxSettings> {
+    let (url, token) = (t.url("url"), t.secret("token"));
+    let trust = t.trust("trust");
+    let timeout = t.seconds_or("timeout_s", Duration::from_secs(30), REQUEST_MAX);
+    let poll = t.seconds_or("poll_s", Duration::from_secs(60), DAY);
+    let resync = t.seconds_or("resync_s", Duration::from_secs(15 * 60), DAY);
+    if resync < poll {
+        t.fault_at("resync_s", "is shorter than poll_s: every poll would be a full read");
+    }
+    let fields = t.section("fields").map_or_else(default_fields, fields);
+    t.finish();
+    Some(NetboxSettings { url: url?, token: token?, trust, timeout, poll, resync, fields })
+}
+
+fn default_fields() -> NetboxFields {
+    NetboxFields {
+        device_class: "device_class".to_owned(),
+        gpu_type: "gpu_type".to_owned(),
+        platform_class: "platform_class".to_owned(),
+        ntp_server: "ntp_server_1".to_owned(),
+        syslog_server: "syslog_server".to_owned(),
+    }
+}
+
+fn fields(t: Section<'_>) -> NetboxFields {
+    let default = default_fields();
+    let fields = NetboxFields {
+        device_class: t.text_or("device_class", &default.device_class),
+        gpu_type: t.text_or("gpu_type", &default.gpu_type),
+        platform_class: t.text_or("platform_class", &default.platform_class),
+        ntp_server: t.text_or("ntp_server", &default.ntp_server),
+        syslog_server: t.text_or("syslog_server", &default.syslog_server),
+    };
+    t.finish();
+    fields
+}
+
+fn default_vault() -> VaultSettings {
+    VaultSettings {
+        kind: VaultKind::Env,
+        dhcp_item: "ssh-config-dhcp".to_owned(),
+        bmc_item: "bmc-{host}".to_owned(),
+        ipmi_item: "ipmi_exporter".to_owned(),
+    }
+}
+
+fn vault(t: Section<'_>) -> Option<VaultSettings> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Kind {
+        Env,
+        File,
+    }
+    let default = default_vault();
+    let kind = t.choice("kind", &[("env", Kind::Env), ("file", Kind::File)]);
+    let path = t.item("path").and_then(|item| item.text().map(|text| item.path(text)));
+    let kind = match (kind, path) {
+        (Some(Kind::Env), None) => Some(VaultKind::Env),
+        (Some(Kind::File), Some(path)) => Some(VaultKind::File(path)),
+        (Some(Kind::Env), Some(_)) => {
+            t.fault_at("path", "the environment has no path; leave it out, or set kind = \"file\"");
+            None
+        }
+        (Some(Kind::File), None) => {
+            t.fault_at("path", "is missing: a vault of kind 'file' has one");
+            None
+        }
+        (None, _) => None,
+    };
+    let bmc_item = t.text_or("bmc_item", &default.bmc_item);
+    if !bmc_item.contains("{host}") {
+        t.fault_at("bmc_item", "has no '{host}' in it: all BMCs would have one credential");
+    }
+    let settings = VaultSettings {
+        kind: kind.clone().unwrap_or(default.kind),
+        dhcp_item: t.text_or("dhcp_item", &default.dhcp_item),
+        bmc_item,
+        ipmi_item: t.text_or("ipmi_item", &default.ipmi_item),
+    };
+    t.finish();
+    kind.map(|_| settings)
+}
+
+fn default_limits() -> Limits {
+    Limits { runs: 64, activities: 32 }
+}
+
+fn limits(t: Section<'_>) -> Limits {
+    let default = default_limits();
+    let count = |key, default: usize| t.whole_or(key, default as u64, 1, 100_000) as usize;
+    let limits = Limits { runs: count("runs", default.runs), activities: count("activities", default.activities) };
+    t.finish();
+    limits
+}
+
+fn default_console() -> ConsoleSettings {
+    ConsoleSettings { theme: None, ascii: false, mouse: true }
+}
+
+fn console(t: Section<'_>) -> ConsoleSettings {
+    let default = default_console();
+    let console = ConsoleSettings {
+        theme: t.optional_text("theme"),
+        ascii: t.flag_or("ascii", default.ascii),
+        mouse: t.flag_or("mouse", default.mouse),
+    };
+    t.finish();
+    console
+}

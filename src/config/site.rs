@@ -1,0 +1,171 @@
+//! Reads `[sites.SLUG]`: gates, options, deadlines, the DHCP host and the BMCs of a site.
+
+use std::time::Duration;
+
+use super::load::{DAY, REQUEST_MAX};
+use super::settings::{
+    BmcSettings, DhcpServerKind, DhcpSettings, SiteSettings, Trust, default_budgets, default_options,
+};
+use super::table::{Section, shown};
+use crate::domain::request::{Budgets, SiteOptions};
+
+/// The longest patience of a run: a clean of many large disks takes days.
+const BUDGET_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// One site. `None` only where a mistake was told. The section's end is the caller's.
+pub(super) fn site(slug: &str, t: &Section<'_>) -> Option<SiteSettings> {
+    if !is_slug(slug) {
+        t.fault("is no NetBox slug: letters, digits, hyphens and underscores");
+    }
+    let ironic = t.item("ironic").map_or_else(|| Some(Vec::new()), |item| item.texts());
+    let options = options(t);
+    let dhcp = match t.section("dhcp") {
+        Some(section) => dhcp(section).map(Some),
+        None if t.has("dhcp") => None,
+        None => Some(None),
+    };
+    if options.configure_dhcp && dhcp == Some(None) {
+        t.fault(format!(
+            "configure_dhcp is on, and there is no table [sites.{slug}.dhcp]; add it, or set configure_dhcp = false in \
+             [sites.{slug}.gates]"
+        ));
+    }
+    let bmc = t.section("bmc").map_or_else(|| Some(default_bmc()), bmc);
+    Some(SiteSettings { ironic: ironic?, options, dhcp: dhcp?, bmc: bmc? })
+}
+
+fn options(t: &Section<'_>) -> SiteOptions {
+    let mut options = default_options();
+    if let Some(gates) = t.section("gates") {
+        let gate = |key, value: &mut bool| *value = gates.flag_or(key, *value);
+        gate("configure_dhcp", &mut options.configure_dhcp);
+        gate("configure_bmc", &mut options.configure_bmc);
+        gate("ironic_enrol", &mut options.ironic_enrol);
+        gate("platform_class_activity_ready", &mut options.platform_class_activity_ready);
+        gates.finish();
+    }
+    if let Some(choices) = t.section("options") {
+        options.switch_to_ipmi_after_inspection =
+            choices.flag_or("switch_to_ipmi_after_inspection", options.switch_to_ipmi_after_inspection);
+        options.restrict_boot = choices.flag_or("restrict_boot", options.restrict_boot);
+        for (key, tag) in [("ironic_tag", &mut options.ironic_tag), ("bmc_tag", &mut options.bmc_tag)] {
+            *tag = choices.text_or(key, tag);
+            if !is_slug(tag) {
+                choices.fault_at(key, format!("{} is no NetBox slug", shown(tag)));
+            }
+        }
+        choices.finish();
+    }
+    if let Some(deadlines) = t.section("deadlines") {
+        options.budgets = budgets(deadlines);
+    }
+    options
+}
+
+fn budgets(t: Section<'_>) -> Budgets {
+    let default = default_budgets();
+    let span = |key, default| t.seconds_or(key, default, BUDGET_MAX);
+    let budgets = Budgets {
+        max_attempts: t.whole_or("max_attempts", default.max_attempts.into(), 1, 100) as u32,
+        node_lock: span("node_lock_s", default.node_lock),
+        stable: span("stable_s", default.stable),
+        inspection: span("inspection_s", default.inspection),
+        power_on: span("power_on_s", default.power_on),
+        link_guard: span("link_guard_s", default.link_guard),
+        link_poll: span("link_poll_s", default.link_poll),
+        cleaning: span("cleaning_s", default.cleaning),
+        poll_first: span("poll_first_s", default.poll_first),
+        poll_max: span("poll_max_s", default.poll_max),
+        proof: span("proof_s", default.proof),
+    };
+    if budgets.poll_first > budgets.poll_max {
+        t.fault_at("poll_first_s", "is longer than poll_max_s");
+    }
+    if budgets.link_poll > budgets.link_guard {
+        t.fault_at("link_poll_s", "is longer than link_guard_s: the guard would look only once");
+    }
+    t.finish();
+    budgets
+}
+
+fn dhcp(t: Section<'_>) -> Option<DhcpSettings> {
+    let host = t.required("host").and_then(|item| {
+        let text = item.text()?;
+        let plain = !text.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '@' | '[' | ']'));
+        if plain {
+            Some(text.to_owned())
+        } else {
+            item.fault(format!("{} is not the name or address of a host", shown(text)))
+        }
+    });
+    let port = t.whole_or("port", 22, 1, 65535) as u16;
+    let user = t.text("user");
+    let kinds = DhcpServerKind::ALL.map(|kind| (kind.as_str(), kind));
+    let server = t.choice("server", &kinds);
+    let directory = t.required("directory").and_then(|item| {
+        let text = item.text()?;
+        if text.starts_with('/') && text.len() > 1 {
+            Some(text.trim_end_matches('/').to_owned())
+        } else {
+            item.fault(format!("{} is not an absolute path of the DHCP host", shown(text)))
+        }
+    });
+    let test = t.optional_text("test");
+    let (restart, validate) = (t.text("restart"), t.text("validate"));
+    let limit = |key| t.seconds_or(key, Duration::from_secs(120), REQUEST_MAX);
+    let (connect, login) = (limit("connect_s"), limit("login_s"));
+    let (command, transfer) = (limit("command_s"), limit("transfer_s"));
+    t.finish();
+    Some(DhcpSettings {
+        host: host?,
+        port,
+        user: user?,
+        server: server?,
+        directory: directory?,
+        test,
+        restart: restart?,
+        validate: validate?,
+        connect,
+        login,
+        command,
+        transfer,
+    })
+}
+
+fn default_bmc() -> BmcSettings {
+    BmcSettings {
+        scheme: "https".to_owned(),
+        port: None,
+        trust: Trust::System,
+        connect_timeout: Duration::from_secs(10),
+        timeout: Duration::from_secs(30),
+        busy_budget: Duration::from_secs(120),
+        reset_budget: Duration::from_secs(10 * 60),
+        syslog_port: 514,
+    }
+}
+
+fn bmc(t: Section<'_>) -> Option<BmcSettings> {
+    let default = default_bmc();
+    let scheme = match t.item("scheme") {
+        Some(item) => item.choice(&[("https", "https"), ("http", "http")]),
+        None => Some("https"),
+    };
+    if scheme == Some("http") {
+        t.warn("scheme", "BMC credentials travel in clear over http");
+    }
+    let port = t.item("port").and_then(|item| item.whole(1, 65535)).map(|port| port as u16);
+    let trust = t.trust("trust");
+    let connect_timeout = t.seconds_or("connect_timeout_s", default.connect_timeout, REQUEST_MAX);
+    let timeout = t.seconds_or("timeout_s", default.timeout, REQUEST_MAX);
+    let busy_budget = t.seconds_or("busy_budget_s", default.busy_budget, DAY);
+    let reset_budget = t.seconds_or("reset_budget_s", default.reset_budget, DAY);
+    let syslog_port = t.whole_or("syslog_port", default.syslog_port.into(), 1, 65535) as u16;
+    t.finish();
+    let scheme = scheme?.to_owned();
+    Some(BmcSettings { scheme, port, trust, connect_timeout, timeout, busy_budget, reset_budget, syslog_port })
+}
+
+fn is_slug(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
