@@ -4,3 +4,5 @@ pub mod env;
 pub mod facts;
 pub mod ironic;
 pub mod netbox;
+pub mod proof;
+pub mod registry;

@@ -17,9 +17,15 @@ pub fn unstable(hints: &Map<String, Value>) -> Vec<&str> {
 #[derive(Debug, PartialEq)]
 enum Meaning {
     /// An operator with its value, lower case, blanks collapsed.
-    One { operator: &'static str, value: String },
+    One {
+        operator: &'static str,
+        value: String,
+    },
     /// Any of these (`<or>`), or all of them (`<all-in>`), in any order.
-    Many { operator: &'static str, values: Vec<String> },
+    Many {
+        operator: &'static str,
+        values: Vec<String>,
+    },
     Flag(bool),
     /// What has no known form is equal to itself only.
     Raw(Value),
@@ -27,7 +33,8 @@ enum Meaning {
 
 /// Operators on text and on numbers, longest first. `=` is "at least" in this grammar.
 const TEXT: [&str; 6] = ["s==", "s!=", "s<=", "s>=", "s<", "s>"];
-const NUMBER: [(&str, &str); 7] = [("==", "=="), ("!=", "!="), ("<=", "<="), (">=", ">="), ("=", ">="), ("<", "<"), (">", ">")];
+const NUMBER: [(&str, &str); 7] =
+    [("==", "=="), ("!=", "!="), ("<=", "<="), (">=", ">="), ("=", ">="), ("<", "<"), (">", ">")];
 
 fn meaning(key: &str, value: &Value) -> Meaning {
     match (key, value) {

@@ -70,7 +70,12 @@ pub(super) enum Ended {
 
 impl Hands {
     /// Starts it; its end comes as a message, also if the code that carries it out breaks.
-    pub(super) fn spawn(self: &Arc<Self>, runtime: &tokio::runtime::Handle, job: Job, say: mpsc::UnboundedSender<Message>) {
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        runtime: &tokio::runtime::Handle,
+        job: Job,
+        say: mpsc::UnboundedSender<Message>,
+    ) {
         let hands = Arc::clone(self);
         let (seq, phase) = (job.seq, job.options.phase);
         runtime.spawn(async move {

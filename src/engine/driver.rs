@@ -153,6 +153,7 @@ impl Driver {
         let mut changes = Vec::new();
         for RunRecord { n, at, body, .. } in records {
             match body {
+                Body::Journal(Event::Finished { .. }) => return Err(End::Finished),
                 Body::Journal(event) => {
                     if let Event::CancelRequested { by } = &event {
                         cancelled_by = Some(by.clone());
@@ -265,7 +266,8 @@ impl Driver {
         let Some(workflow) = &mut self.workflow else { return };
         let waker = noop_waker();
         let polled = catch_unwind(AssertUnwindSafe(|| workflow.as_mut().poll(&mut Context::from_waker(&waker))));
-        if let Some(divergence) = self.state.borrow_mut().diverged.take() {
+        let diverged = self.state.borrow_mut().diverged.take();
+        if let Some(divergence) = diverged {
             return self.diverge(&divergence);
         }
         match polled {
@@ -353,7 +355,8 @@ impl Driver {
         self.become_known(self.now(), Event::CancelRequested { by });
         let state = self.state.borrow();
         for (seq, effect) in &self.effects {
-            let survives = matches!(state.open.get(seq), Some(Open::Activity { options, .. }) if options.survives_cancel);
+            let survives =
+                matches!(state.open.get(seq), Some(Open::Activity { options, .. }) if options.survives_cancel);
             if let Effect::Activity(cancel) = effect
                 && !survives
             {

@@ -113,12 +113,12 @@ impl Engine {
     /// Cancels a run: answered when the request is in the journal.
     pub async fn cancel(&self, run: RunId, by: &str) -> Result<(), EngineError> {
         let by = by.to_owned();
-        self.ask(|answer| Command::Cancel { run, by, answer }).await
+        self.ask(|answer| Command::Cancel { run, by, answer }).await.map_err(|error| self.too_late(run, error))
     }
 
     /// Says something to a run under way: answered when it is in the journal.
     pub async fn signal(&self, run: RunId, signal: Signal) -> Result<(), EngineError> {
-        self.ask(|answer| Command::Signal { run, signal, answer }).await
+        self.ask(|answer| Command::Signal { run, signal, answer }).await.map_err(|error| self.too_late(run, error))
     }
 
     /// Records of all runs from now on, each once it is on the disk.
@@ -137,6 +137,14 @@ impl Engine {
         self.inner.halt.cancel();
         // An engine that is gone has stopped.
         self.ask(|answer| Command::Shutdown { answer }).await.ok();
+    }
+
+    /// A run that ended while it was spoken to gives no answer, and neither does an engine that stops.
+    fn too_late(&self, run: RunId, error: EngineError) -> EngineError {
+        match error {
+            EngineError::Stopped if !self.inner.halt.is_cancelled() => EngineError::NotActive(run),
+            error => error,
+        }
     }
 
     async fn ask<T>(

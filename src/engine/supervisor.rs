@@ -27,11 +27,24 @@ const ASIDE: Duration = Duration::from_secs(30);
 pub(super) enum Command {
     Launch(RunId),
     ResumeAll(oneshot::Sender<Result<usize, EngineError>>),
-    Cancel { run: RunId, by: String, answer: oneshot::Sender<Result<(), EngineError>> },
-    Signal { run: RunId, signal: Signal, answer: oneshot::Sender<Result<(), EngineError>> },
+    Cancel {
+        run: RunId,
+        by: String,
+        answer: oneshot::Sender<Result<(), EngineError>>,
+    },
+    Signal {
+        run: RunId,
+        signal: Signal,
+        answer: oneshot::Sender<Result<(), EngineError>>,
+    },
     /// A run has been aside for long enough.
-    Again { run: RunId, after: StoreError },
-    Shutdown { answer: oneshot::Sender<Result<(), EngineError>> },
+    Again {
+        run: RunId,
+        after: StoreError,
+    },
+    Shutdown {
+        answer: oneshot::Sender<Result<(), EngineError>>,
+    },
 }
 
 struct Supervisor {
@@ -111,8 +124,10 @@ impl Supervisor {
                 }
             },
             Command::Again { run, after } => {
-                self.aside.insert(run, after);
-                self.enqueue(run);
+                if !self.running.contains_key(&run) {
+                    self.aside.insert(run, after);
+                    self.enqueue(run);
+                }
             }
             // Ends the loop before it gets here.
             Command::Shutdown { .. } => {}
@@ -169,9 +184,9 @@ impl Supervisor {
     /// The run keeps its device and its journal; it is driven again after a while.
     fn put_aside(&mut self, run: RunId, error: StoreError) {
         tracing::error!(%run, %error, "a run was put aside: its journal could not be written");
-        let commands = self.commands.clone();
+        let (commands, clock) = (self.commands.clone(), Arc::clone(&self.shared.hands.clock));
         tokio::task::spawn_local(async move {
-            tokio::time::sleep(ASIDE).await;
+            clock.pause(ASIDE).await;
             if let Some(commands) = commands.upgrade() {
                 commands.send(Command::Again { run, after: error }).ok();
             }

@@ -15,7 +15,10 @@ use crate::workflows::defs::{NodeTarget, Step, Target};
 #[derive(Debug)]
 pub(super) enum Stop {
     /// Another operation holds the node (E15).
-    Locked { holder: Option<String>, state: Option<ProvisionState> },
+    Locked {
+        holder: Option<String>,
+        state: Option<ProvisionState>,
+    },
     Failed(Box<Failure>),
 }
 

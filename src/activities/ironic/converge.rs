@@ -45,7 +45,8 @@ impl Desk {
             let patch: Vec<Value> = differences.iter().flat_map(|d| d.patch.clone()).collect();
             let doing = format!("updating node '{}' of '{}'", node.uuid, self.host);
             let before = node;
-            node = self.ironic.patch_node(before.uuid, patch, false).await.map_err(|e| self.stop(e, &before, &doing))?;
+            node =
+                self.ironic.patch_node(before.uuid, patch, false).await.map_err(|e| self.stop(e, &before, &doing))?;
             if differences.iter().any(|d| d.what == ACCESS) {
                 given().remember(&self.ironic, node.uuid, credential);
             }
@@ -113,7 +114,10 @@ impl Desk {
         let unstable = root_device::unstable(wanted);
         if !unstable.is_empty() {
             let keys = unstable.join(", ");
-            self.warn(format!("the root device of '{}' is hinted by {keys}, which may be another disk's after a boot", self.host));
+            self.warn(format!(
+                "the root device of '{}' is hinted by {keys}, which may be another disk's after a boot",
+                self.host
+            ));
         }
         if root_device::same(wanted, has) {
             return None;

@@ -51,11 +51,15 @@ impl Desk {
     }
 
     pub fn invalid(&self, key: &str, value: &str, wanted: &str) -> Failure {
-        let is = if value.is_empty() { "is not set".to_owned() } else { format!("is '{}'", super::common::short(value)) };
+        let is =
+            if value.is_empty() { "is not set".to_owned() } else { format!("is '{}'", super::common::short(value)) };
         self.failure(
             FailureCode::IronicSettingsInvalid,
             format!("ironic_settings.{key} of '{}' {is}, {wanted} is needed", self.host),
-            format!("set 'ironic_settings.{key}' in the NetBox config context that applies to '{}', then retry", self.host),
+            format!(
+                "set 'ironic_settings.{key}' in the NetBox config context that applies to '{}', then retry",
+                self.host
+            ),
         )
     }
 

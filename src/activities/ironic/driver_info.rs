@@ -233,8 +233,7 @@ mod tests {
             "redfish_verify_ca": "/etc/ca.pem", "redfish_system_id": "/redfish/v1/Systems/1", "redfish_username": "evil",
             "ipmi_password": "evil", "deploy_iso": "http://images.example/deploy.iso",
         });
-        let settings =
-            IronicSettings { ironic_driver_info: extras.as_object().unwrap().clone(), ..Default::default() };
+        let settings = IronicSettings { ironic_driver_info: extras.as_object().unwrap().clone(), ..Default::default() };
         let (info, left_out) = whole(Protocol::Redfish, &settings, "https://192.0.2.1".into(), &credential());
         let expected = json!({
             "redfish_address": "https://192.0.2.1", "redfish_username": "root", "redfish_password": "s3cret",

@@ -20,61 +20,79 @@ pub(super) fn of(ironic: &Ironic, error: IronicError, phase: Phase, doing: &str)
             fail(IronicNodeLocked, format!("wait until '{holder}' has let go of the node, then retry"))
         }
         IronicError::Conflict { kind, .. } => match kind {
-            ConflictKind::Mac(mac) => {
-                fail(MacConflict, format!("find the other owner of '{mac}' in Ironic '{name}' and remove the stale port"))
-            }
+            ConflictKind::Mac(mac) => fail(
+                MacConflict,
+                format!("find the other owner of '{mac}' in Ironic '{name}' and remove the stale port"),
+            ),
             ConflictKind::Name(n) => fail(
                 IronicConflict,
                 format!("find '{n}' in Ironic '{name}': it may belong to a project that these credentials do not see"),
             ),
-            ConflictKind::Uuid(uuid) => {
-                fail(NodeUuidMismatch, format!("delete the node '{uuid}' first (unenroll it), or enroll without a pinned UUID"))
-            }
-            ConflictKind::Instance(_) => {
-                fail(NodeOwnedByNova, "leave the node to Nova: delete the instance first if the host is to be enrolled".into())
-            }
+            ConflictKind::Uuid(uuid) => fail(
+                NodeUuidMismatch,
+                format!("delete the node '{uuid}' first (unenroll it), or enroll without a pinned UUID"),
+            ),
+            ConflictKind::Instance(_) => fail(
+                NodeOwnedByNova,
+                "leave the node to Nova: delete the instance first if the host is to be enrolled".into(),
+            ),
             ConflictKind::Transition => fail(NodeStateUnexpected, "retry when the node's transition has ended".into()),
-            ConflictKind::Other => fail(IronicConflict, format!("look at what Ironic '{name}' says, mend it, then retry")),
+            ConflictKind::Other => {
+                fail(IronicConflict, format!("look at what Ironic '{name}' says, mend it, then retry"))
+            }
         },
-        IronicError::NoConductor { .. } => {
-            fail(IronicNoConductor, format!("retry later; give the conductors of Ironic '{name}' more workers if it stays"))
-        }
+        IronicError::NoConductor { .. } => fail(
+            IronicNoConductor,
+            format!("retry later; give the conductors of Ironic '{name}' more workers if it stays"),
+        ),
         // A verb that the state does not allow: somebody moved the node between our read and our request.
         IronicError::Invalid { said, .. } if said.contains("can not be performed on node") => {
             fail(NodeStateUnexpected, "find out who else works on the node, then retry".into())
         }
-        IronicError::Invalid { .. } => {
-            fail(IronicRequestInvalid, "correct what Ironic names in the device's ironic_settings in NetBox, then retry".into())
+        IronicError::Invalid { .. } => fail(
+            IronicRequestInvalid,
+            "correct what Ironic names in the device's ironic_settings in NetBox, then retry".into(),
+        ),
+        IronicError::Unauthorized { .. } => {
+            fail(IronicRefused, format!("put valid credentials where {section} points"))
         }
-        IronicError::Unauthorized { .. } => fail(IronicRefused, format!("put valid credentials where {section} points")),
         IronicError::Forbidden { .. } => fail(
             IronicRefused,
-            format!("give the account of {section} the role that this needs: admin on the enrol project, or system admin"),
+            format!(
+                "give the account of {section} the role that this needs: admin on the enrol project, or system admin"
+            ),
         ),
-        IronicError::NotFound { .. } => {
-            fail(IronicAnswerUnexpected, format!("look whether somebody removes objects from Ironic '{name}', then retry"))
-        }
+        IronicError::NotFound { .. } => fail(
+            IronicAnswerUnexpected,
+            format!("look whether somebody removes objects from Ironic '{name}', then retry"),
+        ),
         IronicError::Version { .. } | IronicError::VersionRange { .. } => {
-            fail(IronicAnswerUnexpected, format!("bring Ironic '{name}' to a version that has what is missing")).final_now()
+            fail(IronicAnswerUnexpected, format!("bring Ironic '{name}' to a version that has what is missing"))
+                .final_now()
         }
         IronicError::NotIronic { .. } => {
             fail(IronicAnswerUnexpected, format!("correct url in {section}: {host} is no Ironic API")).final_now()
         }
-        IronicError::Server { .. } => fail(IronicUnreachable, format!("look at the log of Ironic '{name}' at {host}, then retry")),
-        IronicError::Unexpected { .. } | IronicError::Malformed { .. } => {
-            fail(IronicAnswerUnexpected, format!("check that Ironic itself answers at {host} and nothing stands between"))
+        IronicError::Server { .. } => {
+            fail(IronicUnreachable, format!("look at the log of Ironic '{name}' at {host}, then retry"))
         }
+        IronicError::Unexpected { .. } | IronicError::Malformed { .. } => fail(
+            IronicAnswerUnexpected,
+            format!("check that Ironic itself answers at {host} and nothing stands between"),
+        ),
         IronicError::Http(e) => of_http(e, &fail, &host, &section),
-        IronicError::Keystone(KeystoneError::Refused { .. }) => {
-            fail(IronicRefused, format!("correct the Keystone account in {section}: name, domain, password, scope and role"))
-        }
+        IronicError::Keystone(KeystoneError::Refused { .. }) => fail(
+            IronicRefused,
+            format!("correct the Keystone account in {section}: name, domain, password, scope and role"),
+        ),
         IronicError::Keystone(KeystoneError::Http(e)) => of_http(e, &fail, "Keystone", &section),
         IronicError::Keystone(KeystoneError::Vault(e)) | IronicError::Vault(e) => of_vault(e, phase, &message),
         IronicError::Keystone(e @ KeystoneError::Unexpected { .. }) if e.is_transient() => {
             fail(IronicUnreachable, "look at Keystone's log, then retry".into())
         }
         IronicError::Keystone(KeystoneError::Unexpected { .. }) => {
-            fail(IronicAnswerUnexpected, format!("check auth_url in {section}: Keystone v3 is expected there")).final_now()
+            fail(IronicAnswerUnexpected, format!("check auth_url in {section}: Keystone v3 is expected there"))
+                .final_now()
         }
     }
 }
@@ -82,7 +100,8 @@ pub(super) fn of(ironic: &Ironic, error: IronicError, phase: Phase, doing: &str)
 fn of_http(error: &HttpError, fail: &dyn Fn(FailureCode, String) -> Failure, host: &str, section: &str) -> Failure {
     match error {
         HttpError::Tls { .. } => {
-            fail(FailureCode::IronicUnreachable, format!("set tls in {section} to trust the certificate of {host}")).final_now()
+            fail(FailureCode::IronicUnreachable, format!("set tls in {section} to trust the certificate of {host}"))
+                .final_now()
         }
         HttpError::Setup { .. } => fail(FailureCode::InternalError, format!("mend {section}")),
         e if e.is_transient() => fail(

@@ -72,8 +72,7 @@ fn wanted(desk: &Desk, facts: &HostFacts) -> Result<Wanted, Failure> {
             format!("set the mac_address of '{}' of '{host}' in NetBox, then retry", first.name),
         ));
     }
-    let ports: Vec<(HostInterface, Mac)> =
-        frontend.iter().filter_map(|i| Some(((*i).clone(), i.mac?))).collect();
+    let ports: Vec<(HostInterface, Mac)> = frontend.iter().filter_map(|i| Some(((*i).clone(), i.mac?))).collect();
     if !settings.skip_cable_verification {
         let uncabled: Vec<String> =
             ports.iter().filter(|(i, _)| i.peer.is_none()).map(|(i, _)| format!("'{}'", i.name)).collect();
@@ -82,7 +81,9 @@ fn wanted(desk: &Desk, facts: &HostFacts) -> Result<Wanted, Failure> {
             return Err(desk.failure(
                 FailureCode::InterfaceUncabled,
                 format!("{names} of '{host}' {} no cable in NetBox", if uncabled.len() == 1 { "has" } else { "have" }),
-                format!("record the cable of {names} of '{host}' in NetBox, or set skip_cable_verification for this host"),
+                format!(
+                    "record the cable of {names} of '{host}' in NetBox, or set skip_cable_verification for this host"
+                ),
             ));
         }
     }

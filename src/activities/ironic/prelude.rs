@@ -69,7 +69,10 @@ async fn find(desk: &Desk, pinned: Option<NodeUuid>) -> Result<Option<Node>, Fai
             .failure(
                 FailureCode::NodeUuidMismatch,
                 format!("'{}' has node '{}' already, '{pinned}' was asked for", desk.host, node.uuid),
-                format!("unenroll '{}' so that node '{}' is deleted first, or enroll without the UUID", desk.host, node.uuid),
+                format!(
+                    "unenroll '{}' so that node '{}' is deleted first, or enroll without the UUID",
+                    desk.host, node.uuid
+                ),
             )
             .with_evidence(format!("ironic /v1/nodes/{}", desk.host), format!("uuid {}", node.uuid)));
     }
