@@ -82,6 +82,8 @@ codes! {
         "the platform class could not be recorded";
     VaultItemMissing = "VAULT_ITEM_MISSING", InfraEng, false, "the vault has no such secret";
     VaultUnreachable = "VAULT_UNREACHABLE", InfraEng, true, "the vault could not be read";
+    ConfigurationIncomplete = "CONFIGURATION_INCOMPLETE", InfraEng, false,
+        "the configuration lacks a key that the step needs";
     DhcpConnectFailed = "DHCP_CONNECT_FAILED", Netops, true, "the DHCP host did not accept a connection";
     DhcpHostKeyUnknown = "DHCP_HOST_KEY_UNKNOWN", Netops, false, "known_hosts has no key for the DHCP host";
     DhcpHostKeyChanged = "DHCP_HOST_KEY_CHANGED", Netops, false, "the DHCP host shows another key than known_hosts has";
@@ -96,6 +98,13 @@ codes! {
     BmcTlsUntrusted = "BMC_TLS_UNTRUSTED", InfraEng, false, "the BMC's certificate is not trusted by the site's rule";
     BmcVendorUnknown = "BMC_VENDOR_UNKNOWN", InfraEng, false, "the service root names no vendor that muster knows";
     BmcAuthFailed = "BMC_AUTH_FAILED", InfraEng, false, "the BMC refused the credential of the vault";
+    BmcVendorUnsupported = "BMC_VENDOR_UNSUPPORTED", InfraEng, false,
+        "the vendor is known, and this version of muster has no flow for its BMCs";
+    BmcAccountLocked = "BMC_ACCOUNT_LOCKED", InfraEng, false, "the BMC has locked the account after wrong logins";
+    BmcPasswordChangeRequired = "BMC_PASSWORD_CHANGE_REQUIRED", InfraEng, false,
+        "the BMC answers nothing until a password is changed";
+    BmcPasswordPolicy = "BMC_PASSWORD_POLICY", InfraEng, false, "a name or password of the vault is none that the BMC takes";
+    BmcRefused = "BMC_REFUSED", InfraEng, false, "the BMC denies a request: a role, a licence, or a value that it does not take";
     BmcHttpServiceUnavailable = "BMC_HTTP_SERVICE_UNAVAILABLE", Onsite, true, "the BMC stayed busy for the whole budget";
     BmcAnswerUnexpected = "BMC_ANSWER_UNEXPECTED", InfraEng, true, "the BMC answered with something that muster cannot use";
     BmcSettingNotApplied = "BMC_SETTING_NOT_APPLIED", InfraEng, true, "a setting was written and reads back otherwise";

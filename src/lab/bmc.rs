@@ -1,4 +1,297 @@
 //! The BMCs of the lab: one Redfish server per machine, on the machine's own loopback address.
-//!
-//! Entry point, called once per machine by `Lab::start`, which has bound the listener:
-//! `pub fn serve(world: &World, device: &str, listener: TcpListener) -> Result<JoinHandle<()>, LabError>`.
+
+mod login;
+mod said;
+mod settings;
+mod supermicro;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+pub use self::settings::{Settings, User};
+
+use self::login::{Caller, Sessions};
+use self::said::Refusal;
+use super::LabError;
+use super::clock::LabTime;
+use super::http::{Served, json_answer};
+use super::machine::{Machine, Preset, Vendor};
+use super::world::World;
+
+/// Serves the BMC of a machine until the handle is aborted. What it starts with is `bmc.preset`; settings that were put
+/// into `bmc.settings` before stay.
+pub fn serve(world: &World, device: &str, listener: TcpListener) -> Result<JoinHandle<()>, LabError> {
+    let unknown = || LabError::Scenario(format!("the lab has no machine '{device}'"));
+    world
+        .with_machine(device, |machine, _| match machine.bmc.vendor {
+            Vendor::Supermicro => {
+                settle(machine);
+                Ok(())
+            }
+            other => Err(LabError::Scenario(format!(
+                "'{device}' has a BMC of vendor '{}', and this lab has BMCs of 'supermicro' only",
+                serde_json::to_value(other).unwrap_or_default().as_str().unwrap_or_default()
+            ))),
+        })
+        .ok_or_else(unknown)??;
+    let bmc = Bmc { world: world.clone(), device: device.to_owned(), sessions: Mutex::default() };
+    let router = Router::new().fallback(answer).with_state(Arc::new(bmc));
+    Ok(super::http::serve(listener, Served::bmc(world, device), router))
+}
+
+/// Gives a machine's BMC its first settings, where it has none yet.
+fn settle(machine: &mut Machine) {
+    let mut settings = Settings::of(machine);
+    settings.adopt_users(machine);
+    if machine.bmc.preset == Preset::Converged && settings.hostname.is_none() {
+        settings.hostname = Some(machine.name.clone());
+        settings.ipmi_over_lan = true;
+    }
+    settings.keep(machine);
+}
+
+/// What an enrollment converges a BMC to. Called by whoever builds a world that begins with enrolled hosts.
+#[derive(Debug, Clone, Copy)]
+pub struct Converged<'a> {
+    pub ntp_server: Option<&'a str>,
+    pub syslog: Option<(&'a str, u16)>,
+    /// User name and password of the monitoring user.
+    pub ipmi_user: Option<(&'a str, &'a str)>,
+}
+
+/// Makes a machine's BMC what an enrollment leaves.
+pub fn converge(machine: &mut Machine, to: Converged<'_>) {
+    let mut settings = Settings::of(machine);
+    settings.adopt_users(machine);
+    settings.hostname = Some(machine.name.clone());
+    settings.ipmi_over_lan = true;
+    if let Some(server) = to.ntp_server {
+        settings.ntp.enabled = true;
+        settings.ntp.primary = Some(server.to_owned());
+    }
+    if let Some((server, port)) = to.syslog {
+        settings.syslog.enabled = true;
+        settings.syslog.server = Some(server.to_owned());
+        settings.syslog.port = port;
+    }
+    if let Some((name, password)) = to.ipmi_user {
+        machine.bmc.accounts.insert(name.to_owned(), password.to_owned());
+        let user =
+            User { name: name.to_owned(), role: "ReadOnly".to_owned(), enabled: true, types: vec!["IPMI".to_owned()] };
+        settings.add_user(user);
+    }
+    settings.keep(machine);
+}
+
+struct Bmc {
+    world: World,
+    device: String,
+    sessions: Mutex<Sessions>,
+}
+
+/// A request, as the resources see it.
+struct Asked<'a> {
+    method: &'a Method,
+    /// Without the last slash.
+    path: &'a str,
+    query: &'a str,
+    headers: &'a HeaderMap,
+    body: Value,
+}
+
+/// An answer before it becomes HTTP.
+struct Reply {
+    status: StatusCode,
+    body: Value,
+    location: Option<String>,
+    token: Option<String>,
+}
+
+impl Reply {
+    fn ok(body: Value) -> Reply {
+        Reply { status: StatusCode::OK, body, location: None, token: None }
+    }
+
+    /// What this vendor answers to a change that is done.
+    fn success() -> Reply {
+        Reply::ok(json!({"Success": {"code": "Base.v1_10_3.Success", "message": "Successfully Completed Request."}}))
+    }
+
+    fn with_status(mut self, status: StatusCode) -> Reply {
+        self.status = status;
+        self
+    }
+
+    fn at(mut self, location: String) -> Reply {
+        self.location = Some(location);
+        self
+    }
+
+    fn token(mut self, token: String) -> Reply {
+        self.token = Some(token);
+        self
+    }
+}
+
+async fn answer(State(bmc): State<Arc<Bmc>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let path = uri.path().trim_end_matches('/');
+    let parsed = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice::<Value>(&body) };
+    let Ok(body) = parsed else { return refuse(Refusal::malformed()) };
+    let query = uri.query().unwrap_or_default();
+    let asked = Asked { method: &method, path, query, headers: &headers, body };
+    match bmc.handle(&asked) {
+        Ok(reply) => respond(reply),
+        Err(refusal) => refuse(refusal),
+    }
+}
+
+impl Bmc {
+    fn handle(&self, asked: &Asked<'_>) -> Result<Reply, Refusal> {
+        let is_root = matches!(asked.path, "/redfish" | "/redfish/v1");
+        if is_root && asked.method == Method::GET {
+            return self.get(asked);
+        }
+        if self.world.bmc_busy(&self.device) {
+            return Err(Refusal::busy());
+        }
+        let logs_in = asked.path == login::SESSIONS && asked.method == Method::POST;
+        if logs_in {
+            return self.with(|machine, now, sessions| login::open(machine, now, sessions, &asked.body))?;
+        }
+        let caller = self.with(|machine, now, sessions| login::check(machine, now, sessions, asked.headers))??;
+        match asked.method.as_str() {
+            "GET" => self.get(asked),
+            "PATCH" | "POST" | "DELETE" => self.change(asked, &caller),
+            _ => Err(Refusal::method()),
+        }
+    }
+
+    fn get(&self, asked: &Asked<'_>) -> Result<Reply, Refusal> {
+        let expands = asked.query.contains("$expand") || asked.query.contains("%24expand");
+        let body = self.with(|machine, now, sessions| {
+            let view = self.view(machine, now);
+            let mut body = supermicro::resource(&view, sessions, asked.path)?;
+            if expands && let Some(members) = body.get_mut("Members").and_then(Value::as_array_mut) {
+                for member in members {
+                    let path = member["@odata.id"].as_str().unwrap_or_default().to_owned();
+                    if let Some(whole) = supermicro::resource(&view, sessions, &path) {
+                        *member = tagged(whole);
+                    }
+                }
+            }
+            Some(body)
+        })?;
+        body.map(|body| Reply::ok(tagged(body))).ok_or_else(|| Refusal::missing(asked.path))
+    }
+
+    fn change(&self, asked: &Asked<'_>, caller: &Caller) -> Result<Reply, Refusal> {
+        let ends_session = asked.method == Method::DELETE && asked.path.starts_with(login::SESSIONS);
+        if !caller.is_admin && !ends_session {
+            return Err(Refusal::privilege());
+        }
+        if asked.method == Method::PATCH {
+            let current = self.get(&Asked {
+                method: &Method::GET,
+                query: "",
+                headers: asked.headers,
+                body: Value::Null,
+                ..*asked
+            })?;
+            let wanted = asked.headers.get(header::IF_MATCH).and_then(|tag| tag.to_str().ok());
+            let tag = current.body["@odata.etag"].as_str().unwrap_or_default();
+            if wanted.is_some_and(|wanted| wanted != "*" && wanted.trim_start_matches("W/") != tag) {
+                return Err(Refusal::precondition());
+            }
+        }
+        if let Some(action) = supermicro::action(asked.method, asked.path) {
+            return self.act(action, &asked.body);
+        }
+        self.with(|machine, now, sessions| {
+            let exists = supermicro::resource(&self.view(machine, now), sessions, asked.path).is_some();
+            if !exists {
+                return Err(Refusal::missing(asked.path));
+            }
+            match asked.method.as_str() {
+                "PATCH" => supermicro::patch(machine, now, asked.path, &asked.body),
+                "POST" => supermicro::create(machine, asked.path, &asked.body),
+                _ => supermicro::delete(machine, sessions, asked.path),
+            }
+        })?
+    }
+
+    fn act(&self, action: supermicro::Action, body: &Value) -> Result<Reply, Refusal> {
+        match action {
+            supermicro::Action::ResetHost => {
+                let power = supermicro::power_action(body)?;
+                if let Some(power) = power {
+                    self.world.press(&self.device, power);
+                }
+            }
+            supermicro::Action::ResetBmc => {
+                supermicro::check_bmc_reset(body)?;
+                self.sessions().clear();
+                self.world.reset_bmc(&self.device);
+            }
+        }
+        Ok(Reply::success())
+    }
+
+    /// The machine as resources show it.
+    fn view<'a>(&'a self, machine: &'a Machine, now: LabTime) -> supermicro::View<'a> {
+        let booted = match machine.bmc.away {
+            Some((_, until)) => self.world.clock().stamp(until),
+            // It was running for twelve days when the lab began.
+            None => self.world.clock().stamp(LabTime::ZERO) - jiff::SignedDuration::from_hours(12 * 24),
+        };
+        supermicro::View { machine, settings: Settings::at(machine, now), now, wall: self.world.wall(), booted }
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Machine, LabTime, &mut Sessions) -> T) -> Result<T, Refusal> {
+        let mut sessions = self.sessions();
+        self.world
+            .with_machine(&self.device, |machine, now| f(machine, now, &mut sessions))
+            .ok_or_else(|| Refusal::missing("/redfish/v1"))
+    }
+
+    fn sessions(&self) -> std::sync::MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A resource with its tag: the digest of what it holds, so that it changes with every change.
+fn tagged(mut body: Value) -> Value {
+    let digest = Sha256::digest(body.to_string());
+    let tag: String = digest.iter().take(16).map(|b| format!("{b:02x}")).collect();
+    if let Some(body) = body.as_object_mut().filter(|body| body.contains_key("@odata.id")) {
+        body.insert("@odata.etag".to_owned(), Value::String(format!("\"{tag}\"")));
+    }
+    body
+}
+
+fn respond(reply: Reply) -> Response {
+    let mut response = json_answer(reply.status, &reply.body);
+    let headers = response.headers_mut();
+    headers.insert("odata-version", HeaderValue::from_static("4.0"));
+    let mut put = |name: header::HeaderName, value: Option<&str>| {
+        if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
+            headers.insert(name, value);
+        }
+    };
+    put(header::ETAG, reply.body["@odata.etag"].as_str());
+    put(header::LOCATION, reply.location.as_deref());
+    put(header::HeaderName::from_static("x-auth-token"), reply.token.as_deref());
+    response
+}
+
+fn refuse(refusal: Refusal) -> Response {
+    json_answer(refusal.status, &refusal.body)
+}

@@ -35,7 +35,7 @@ pub struct Served {
     pub system: System,
     /// The device that the whole server stands for (a BMC).
     pub device: Option<String>,
-    /// The device that a request is about, by its path and JSON body, where the server stands for none.
+    /// The device that a request is about, by its path with query and its JSON body, where the server stands for none.
     pub device_of: fn(&World, &str, Option<&Value>) -> Option<String>,
     /// Whether a request asks for a change, by its method and path.
     pub is_write: fn(&Method, &str) -> bool,
@@ -85,7 +85,7 @@ async fn watch(
     let json = serde_json::from_slice::<Value>(&bytes).ok();
     let path = parts.uri.path().to_owned();
     let whole = parts.uri.path_and_query().map_or(path.clone(), |p| p.as_str().to_owned());
-    let host = served.device.clone().or_else(|| (served.device_of)(&world, &path, json.as_ref()));
+    let host = served.device.clone().or_else(|| (served.device_of)(&world, &whole, json.as_ref()));
     let write = (served.is_write)(&parts.method, &path);
     let mut note = Note {
         system: served.system,

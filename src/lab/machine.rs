@@ -249,6 +249,15 @@ impl Machine {
         self.power.on && nic.plugged.is_some() && now >= nic.up_at && !dark
     }
 
+    /// When a NIC has light as things stand; `None` where it never will.
+    pub fn light_at(&self, nic: &Nic) -> Option<LabTime> {
+        if !self.power.on || nic.plugged.is_none() {
+            return None;
+        }
+        let dark = self.troubles.dark.iter().filter(|(names, _)| covers(names, nic)).map(|(_, until)| *until);
+        Some(dark.fold(nic.up_at, LabTime::max))
+    }
+
     /// A link as the BMC reports it.
     pub fn link(&self, nic: &Nic, now: LabTime) -> Link {
         match (nic.unreported, self.has_light(nic, now)) {

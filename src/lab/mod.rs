@@ -1,13 +1,23 @@
 //! A simulated site on loopback sockets: NetBox, Ironic, BMCs and a DHCP host that share one world.
 
 pub mod bmc;
+pub mod build;
 pub mod clock;
+mod control;
 pub mod dhcp_host;
 pub mod faults;
 pub mod http;
+pub mod ironic;
 pub mod ledger;
 pub mod machine;
+pub mod netbox;
+pub mod records;
+pub mod scenario;
+mod start;
 pub mod world;
+mod write_config;
+
+pub use start::{IRONIC_USER, Lab, ironic_password};
 
 /// Why the lab could not start.
 #[derive(Debug, thiserror::Error)]

@@ -29,8 +29,11 @@ use jiff::Timestamp;
 
 use super::clock::{Clock, LabTime, seconds};
 use super::faults::{Fault, Rules};
+use super::ironic::Ironic;
+use super::ironic::task::{self, Step};
 use super::ledger::{Ledger, Note};
-use super::machine::{Machine, Plug, PowerAction, Spell};
+use super::machine::{Machine, PowerAction, Spell};
+use super::records::Records;
 
 /// How long things take, in lab seconds.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
@@ -84,6 +87,8 @@ pub(super) enum Event {
     PowerCycle { machine: String, request: u64 },
     /// A fault begins.
     Fault(Box<Fault>),
+    /// A step of what the conductor does with a node; void where the node has begun another task.
+    Node { uuid: uuid::Uuid, task: u64, step: Step },
 }
 
 /// The state behind the lock.
@@ -94,6 +99,10 @@ pub struct State {
     pub timing: Timing,
     /// By name.
     pub machines: BTreeMap<String, Machine>,
+    /// What NetBox has.
+    pub records: Records,
+    /// What Ironic has.
+    pub ironic: Ironic,
     agenda: BTreeMap<(LabTime, u64), Event>,
     next: u64,
     clock: Arc<Clock>,
@@ -132,11 +141,19 @@ impl DerefMut for Guard<'_> {
 
 impl World {
     /// A world with these machines, whose clock starts now.
-    pub fn new(machines: Vec<Machine>, timing: Timing, speed: f64) -> World {
+    pub fn new(machines: Vec<Machine>, records: Records, ironic: Ironic, timing: Timing, speed: f64) -> World {
         let clock = Arc::new(Clock::start(speed));
         let machines = machines.into_iter().map(|m| (m.name.clone(), m)).collect();
-        let state =
-            State { now: LabTime::ZERO, timing, machines, agenda: BTreeMap::new(), next: 0, clock: clock.clone() };
+        let state = State {
+            now: LabTime::ZERO,
+            timing,
+            machines,
+            records,
+            ironic,
+            agenda: BTreeMap::new(),
+            next: 0,
+            clock: clock.clone(),
+        };
         let inner = Inner { clock, ledger: Ledger::default(), rules: Rules::default(), state: Mutex::new(state) };
         World { inner: Arc::new(inner) }
     }
@@ -276,6 +293,7 @@ impl State {
                 self.at(due, Event::Power { machine, on: true, request });
             }
             Event::Fault(fault) => self.begin_fault(*fault, rules),
+            Event::Node { uuid, task, step } => task::happen(self, uuid, task, step),
         }
     }
 
@@ -349,9 +367,4 @@ impl State {
             }
         }
     }
-}
-
-/// A switch port by its two names.
-pub fn plug(switch: &str, port: &str) -> Plug {
-    Plug { switch: switch.to_owned(), port: port.to_owned() }
 }

@@ -80,6 +80,37 @@ impl RedfishError {
     }
 }
 
+/// What is wrong with a BMC's TLS: four things that different people mend differently (C-35).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsTrouble {
+    /// No CA that the site trusts has signed it, or it is not the pinned one.
+    Untrusted,
+    Expired,
+    WrongName,
+    /// There is no TLS at that port, or none in a form that is spoken here.
+    NotTls,
+}
+
+/// What an error of the connection says of TLS; `None` where it is about something else.
+pub fn tls_trouble(error: &HttpError) -> Option<TlsTrouble> {
+    let (cause, is_tls) = match error {
+        HttpError::Tls { cause, .. } => (cause, true),
+        HttpError::Connect { cause, .. } | HttpError::Broken { cause, .. } => (cause, false),
+        _ => return None,
+    };
+    let low = cause.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| low.contains(word));
+    if says(&["expired", "notvalidyet", "not valid yet"]) {
+        Some(TlsTrouble::Expired)
+    } else if says(&["notvalidforname", "not valid for name", "name mismatch"]) {
+        Some(TlsTrouble::WrongName)
+    } else if says(&["corrupt message", "invalidcontenttype", "handshake", "fatal alert", "peer is incompatible"]) {
+        Some(TlsTrouble::NotTls)
+    } else {
+        is_tls.then_some(TlsTrouble::Untrusted)
+    }
+}
+
 fn because(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": '{reason}'") }
 }

@@ -121,6 +121,14 @@ impl Redfish {
         }
     }
 
+    /// A client for the same BMC and user that waits for no busy BMC and reads for ten seconds at most: for one look at
+    /// something that may not be there.
+    pub fn impatient(&self) -> Redfish {
+        let timeout = self.options.timeout.min(Duration::from_secs(10));
+        let options = RedfishOptions { busy_budget: Duration::ZERO, timeout, ..self.options.clone() };
+        Redfish { http: self.http.clone(), credential: self.credential.clone(), options, memory: Mutex::default() }
+    }
+
     /// The form of `If-Match` that this vendor is asked with first.
     pub fn prefer(&self, form: FirstForm) {
         self.memory(|m| m.first_form = form);
