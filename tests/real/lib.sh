@@ -17,6 +17,12 @@ rig_dir() {
   (cd "$1" && pwd)
 }
 
+# down_on_failure HERE RIG: an `up` that ends early ends what it started; the logs stay.
+down_on_failure() {
+  # shellcheck disable=SC2064 # the values of now
+  trap "rc=\$?; [ \$rc = 0 ] || { '$1/down' '$2'; note 'the rig did not start; its logs are in $2/log'; }; exit \$rc" EXIT
+}
+
 # cached_venv NAME LOCKFILE PYTHON: prints the path of a venv that holds exactly what LOCKFILE lists.
 # It is filled under another name and renamed when complete, so an interrupted install is never
 # taken for a whole one. Because of the rename the console scripts in bin/ name an interpreter
@@ -33,10 +39,10 @@ cached_venv() {
     rm -rf "$building"
     note "filling a venv for $name ($(grep -c == "$lockfile") packages)"
     # `set -e` does not reach into $(…), so the chain says what depends on what. Every package is
-    # pinned: the resolver has nothing to decide.
+    # pinned, so the resolver has nothing to decide; it would only add what NetBox builds its
+    # documentation with.
     "$python" -m venv "$building" >&2 &&
       "$building/bin/python" -m pip install -q --disable-pip-version-check --no-deps -r "$lockfile" >&2 &&
-      "$building/bin/python" -m pip check >/dev/null &&
       mv "$building" "$home" || die "the venv for $name could not be filled"
   fi
   exec 9>&-
@@ -44,7 +50,7 @@ cached_venv() {
 }
 
 # free_ports N: N loopback ports that nobody listens on, held together so that all differ.
-# Another process can still take one before it is used; `up` then tries again with new ones.
+# Another process can still take one before it is used; `up` then fails, and a second one helps.
 free_ports() {
   python3 - "$1" <<'PY'
 import socket, sys
