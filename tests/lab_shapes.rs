@@ -58,10 +58,7 @@ async fn netbox_reads_have_the_recorded_shapes() {
         ("015-devices-fields-unknown", "/api/dcim/devices/?fields=id,nosuch&limit=1".to_owned()),
         ("016-devices-omit", "/api/dcim/devices/?omit=config_context&limit=1".to_owned()),
         ("030-device-detail", format!("/api/dcim/devices/{host}/")),
-        (
-            "032-device-detail-no-position",
-            format!("/api/dcim/devices/{unplaced}/?omit=config_context"),
-        ),
+        ("032-device-detail-no-position", format!("/api/dcim/devices/{unplaced}/?omit=config_context")),
         ("034-sites", "/api/dcim/sites/".to_owned()),
         ("035-locations", "/api/dcim/locations/".to_owned()),
         ("036-racks", "/api/dcim/racks/?limit=1".to_owned()),

@@ -5,7 +5,7 @@ use std::future::Future;
 use serde_json::Value;
 
 use super::env::ActivityCx;
-use super::{ironic, netbox, proof};
+use super::{bmc, dhcp, ironic, netbox, proof};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
 use crate::domain::text::neutralize_to;
@@ -38,6 +38,12 @@ registry! {
     PlatformClass: PlatformClass => netbox::platform_class;
     Activation: Activate => netbox::activate;
     Finalize: AddTag => netbox::add_tag;
+    Dhcp: ConfigureDhcp => dhcp::configure;
+    Bmc: PrepareBmc => bmc::prepare;
+    Bmc: ResetBmc => bmc::reset;
+    Bmc: BmcBack => bmc::back;
+    Bmc: ConfigureBmc => bmc::configure;
+    Inspection: ReadLinks => bmc::read_links;
     Inspection: Prelude => ironic::prelude;
     Inspection: Networking => ironic::networking;
     Inspection: Manage => ironic::manage;

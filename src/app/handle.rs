@@ -20,7 +20,7 @@ use crate::clients::vault::{Vault, VaultError};
 use crate::config::settings::Settings;
 use crate::domain::eligibility::Rules;
 use crate::domain::ids::RunId;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, SystemClock};
 use crate::inventory::{ironic as nodes, netbox as devices};
 use crate::store::{Lead, LeadError, Store, StoreError};
 
@@ -56,6 +56,8 @@ pub enum OpenError {
     Secret { what: String, source: VaultError },
     #[error("{what}: {source}")]
     Client { what: String, source: HttpError },
+    #[error("the engine has no thread to run on: {0}")]
+    Threads(std::io::Error),
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -95,7 +97,7 @@ impl App {
             refresh_nodes: Notify::new(),
             clients,
         });
-        let engine = Engine::start(Arc::clone(&env))?;
+        let engine = Engine::start(&env, Arc::new(SystemClock)).map_err(OpenError::Threads)?;
         let app = App {
             inner: Arc::new(Inner {
                 rules: Rules::for_sites(settings.sites.keys().cloned()),
@@ -111,7 +113,12 @@ impl App {
                 _lead: lead,
             }),
         };
+        // Listeners first: what the resumed runs say at once is not lost to the feed.
         app.spawn_observers();
+        let resumed = app.inner.engine.resume_all().await?;
+        if resumed > 0 {
+            tracing::info!(runs = resumed, "runs of before go on");
+        }
         Ok(app)
     }
 

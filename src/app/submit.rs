@@ -8,7 +8,6 @@ use crate::domain::eligibility::{self, Refusal};
 use crate::domain::ids::RunId;
 use crate::domain::request::{EnrollParams, EnrollRequest};
 use crate::domain::run_view::RunView;
-use crate::engine::EngineError;
 use crate::store::{StoreError, Submit};
 
 /// Why a host is not enrolled now. Nothing was written anywhere.
@@ -27,8 +26,6 @@ pub enum SubmitError {
     NotEnded(RunId),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error(transparent)]
-    Engine(#[from] EngineError),
 }
 
 impl SubmitError {
@@ -41,7 +38,6 @@ impl SubmitError {
             SubmitError::Busy { .. } => "device_busy",
             SubmitError::NotEnded(_) => "run_not_ended",
             SubmitError::Store(_) => "store_failed",
-            SubmitError::Engine(_) => "engine_failed",
         }
     }
 
@@ -63,7 +59,7 @@ impl SubmitError {
             SubmitError::NotEnded(run) => {
                 format!("wait for it, or cancel it with `muster runs cancel {}`", run.short())
             }
-            SubmitError::Store(_) | SubmitError::Engine(_) => "mend what the sentence names, then try again".to_owned(),
+            SubmitError::Store(_) => "mend what the sentence names, then try again".to_owned(),
         }
     }
 }
@@ -138,7 +134,7 @@ impl App {
         let run = RunId(Uuid::now_v7());
         match self.inner.store.submit(run, request).await? {
             Submit::Accepted => {
-                self.inner.engine.launch(run)?;
+                self.inner.engine.launch(run);
                 Ok(run)
             }
             Submit::Busy { run, by } => Err(SubmitError::Busy { run, by }),
