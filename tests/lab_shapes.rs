@@ -404,6 +404,7 @@ async fn ironic_refusals_are_as_recorded_to_the_word() {
     until_state(&ironic, NODE, "manageable").await;
     as_recorded(&ironic, "235-verb-manage-in-manageable").await;
     for name in [
+        "236-power-bad-target",
         "237-trait-unknown",
         "238-trait-custom",
         "239-trait-custom-lower-case",
@@ -471,7 +472,6 @@ async fn ironic_lists_and_microversions_are_as_recorded() {
     }
 }
 
-/// Proves: E15 (the lab's side: only a held lock is answered with NodeLocked)
 #[tokio::test]
 async fn ironic_locks_and_other_conflicts_are_told_apart_as_recorded() {
     let lab = Lab::start(Scenario::rack().unwrap(), 50.0).await.unwrap();
