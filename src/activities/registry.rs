@@ -81,3 +81,17 @@ fn unforeseen(phase: Phase, message: String) -> Failure {
         "carry on with the version of muster that began this run, or enroll the host anew",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// A workflow that asks for a name that nobody carries out would fail in the middle of a run.
+    #[test]
+    fn every_activity_of_the_workflows_is_carried_out_by_somebody() {
+        let names = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+        assert_eq!(names(NAMES), names(defs::NAMES));
+        assert_eq!(NAMES.len(), defs::NAMES.len());
+    }
+}
