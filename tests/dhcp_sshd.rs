@@ -1,12 +1,18 @@
 //! The SSH client against a real OpenSSH server, which the test starts itself on a free port as its own user.
 
+#[path = "support/dhcp.rs"]
+mod support;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use muster::activities::dhcp::serve_entry;
 use muster::clients::ssh::known_hosts::{KnownHosts, Verdict};
 use muster::clients::ssh::{Deadlines, SshClient, SshError, SshTarget};
+use muster::domain::dhcp::Entry;
+use muster::domain::failure::FailureCode;
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::{Algorithm, EcdsaCurve, PrivateKey};
 use secrecy::SecretString;
@@ -227,4 +233,56 @@ async fn a_command_that_hangs_on_openssh_ends_in_its_own_deadline() {
     let error = client.run("sleep 30").await.unwrap_err();
     assert_eq!(error.to_string(), "the command 'sleep 30' did not end in 1.5 s");
     assert_eq!(client.run("true").await.unwrap().status, 0, "the connection is still of use");
+}
+
+/// The activity over OpenSSH: the service is a script that counts its restarts and refuses an entry on demand.
+///
+/// Proves: D2, D3, D4, D6, D7
+#[tokio::test]
+async fn an_entry_is_served_over_openssh_with_one_restart_and_put_back_where_it_fails() {
+    let Some(sshd) = start("an_entry_is_served_over_openssh", "Subsystem sftp internal-sftp") else { return };
+    let place = sshd.folder.path();
+    let hosts = place.join("hosts.d");
+    let restarts = || std::fs::read_to_string(place.join("restarts")).unwrap_or_default().lines().count();
+    let files = || {
+        let mut names: Vec<String> =
+            std::fs::read_dir(&hosts).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let config = format!(
+        "[netbox]\nurl = \"http://127.0.0.1:9\"\ntoken = \"env:NOT_USED\"\n[vault]\nkind = \"file\"\npath = \"{0}/vault.toml\"\n\
+         [sites.osl1.dhcp]\nhost = \"127.0.0.1\"\nport = {1}\nuser = \"{2}\"\nserver = \"kea\"\ndirectory = \"{0}/hosts.d\"\n\
+         restart = \"echo restarted >> {0}/restarts; test ! -e {0}/refuse || {{ rm {0}/refuse; echo no subnet >&2; exit 1; }}\"\n\
+         validate = \"test -e {0}/restarts\"\n",
+        place.display(),
+        sshd.port,
+        sshd.user,
+    );
+    let settings = muster::config::parse(&config, "config.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    let known_hosts = line("", sshd.port, &sshd.ed25519);
+    let key = sshd.client.to_openssh(LineEnding::LF).unwrap();
+    let vault = format!("[ssh-config-dhcp]\nprivate_key = '''\n{}'''\nknown_hosts = '''\n{known_hosts}'''\n", *key);
+    write_private(&place.join("vault.toml"), &vault);
+    let dhcp = settings.sites["osl1"].dhcp.clone().unwrap();
+    let (cx, _) = support::context(settings, place);
+    let entry = |address: &str| Entry {
+        name: "gpu-b07-37".into(),
+        mac: "02:aa:00:00:00:02".parse().unwrap(),
+        address: address.parse().unwrap(),
+    };
+
+    let out = serve_entry(&cx, &dhcp, &entry("10.10.8.42")).await.unwrap();
+    assert!(out.changed && restarts() == 1, "the folder is made, too");
+    let served = std::fs::read_to_string(hosts.join("gpu-b07-37.json")).unwrap();
+    assert!(served.contains("10.10.8.42"), "{served}");
+    assert!(!serve_entry(&cx, &dhcp, &entry("10.10.8.42")).await.unwrap().changed);
+    assert_eq!((restarts(), files()), (1, vec!["gpu-b07-37.json".to_owned()]));
+
+    std::fs::write(place.join("refuse"), "").unwrap();
+    let failure = serve_entry(&cx, &dhcp, &entry("10.10.8.43")).await.unwrap_err();
+    assert_eq!(failure.code, FailureCode::DhcpValidationFailed);
+    assert!(failure.message.contains("no subnet") && failure.message.contains("runs again"), "{failure}");
+    assert_eq!(std::fs::read_to_string(hosts.join("gpu-b07-37.json")).unwrap(), served);
+    assert_eq!((restarts(), files().len()), (3, 1));
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use crate::clients::Clients;
-use crate::clients::vault::Vault;
+use crate::clients::vault::{Vault, VaultError};
 use crate::config::settings::{Settings, SiteSettings};
 use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
@@ -69,6 +70,34 @@ impl ActivityCx {
                 format!("the configuration has no site '{site}'"),
                 format!("add [sites.{site}] to the configuration and start muster again"),
             )
+        })
+    }
+
+    /// A secret of the vault, read anew.
+    pub fn secret(&self, item: &str, field: &str, phase: Phase) -> Result<SecretString, Failure> {
+        self.env.vault.get(item, field).map_err(|error| {
+            let (code, action) = match &error {
+                VaultError::Missing { .. } => (
+                    FailureCode::VaultItemMissing,
+                    format!("add the field '{field}' to the item '{item}' of the vault"),
+                ),
+                VaultError::EnvMissing(name) => (
+                    FailureCode::VaultItemMissing,
+                    format!("set the environment variable '{name}' and start muster again"),
+                ),
+                VaultError::Unreadable { path, .. } => {
+                    (FailureCode::VaultUnreachable, format!("make '{}' readable for muster", path.display()))
+                }
+                // Trying again mends neither: somebody has to look at the file.
+                VaultError::TooOpen { path, .. } | VaultError::Malformed { path, .. } => {
+                    (FailureCode::VaultUnreachable, format!("mend the vault file '{}'", path.display()))
+                }
+            };
+            let failure = Failure::new(code, phase, error.to_string(), action);
+            match error {
+                VaultError::TooOpen { .. } | VaultError::Malformed { .. } => failure.final_now(),
+                VaultError::Missing { .. } | VaultError::EnvMissing(_) | VaultError::Unreadable { .. } => failure,
+            }
         })
     }
 }

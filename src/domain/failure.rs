@@ -82,6 +82,8 @@ codes! {
         "the platform class could not be recorded";
     VaultItemMissing = "VAULT_ITEM_MISSING", InfraEng, false, "the vault has no such secret";
     VaultUnreachable = "VAULT_UNREACHABLE", InfraEng, true, "the vault could not be read";
+    ConfigurationIncomplete = "CONFIGURATION_INCOMPLETE", InfraEng, false,
+        "the configuration lacks a key that the step needs";
     DhcpConnectFailed = "DHCP_CONNECT_FAILED", Netops, true, "the DHCP host did not accept a connection";
     DhcpHostKeyUnknown = "DHCP_HOST_KEY_UNKNOWN", Netops, false, "known_hosts has no key for the DHCP host";
     DhcpHostKeyChanged = "DHCP_HOST_KEY_CHANGED", Netops, false, "the DHCP host shows another key than known_hosts has";

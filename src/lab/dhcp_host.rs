@@ -155,7 +155,12 @@ impl Shared {
     /// Serves one connection until it ends, is cut by a fault, or the lab stops.
     async fn connection(self: Arc<Self>, mut stream: TcpStream) {
         stream.set_nodelay(true).ok();
-        let Met::Go = self.step("connect", "", false).await else { return };
+        match self.step("connect", "", false).await {
+            Met::Go => {}
+            Met::Answer { .. } | Met::Cut { .. } => return,
+            // Accepted, and never a word.
+            Met::Hang { .. } => return self.stop.cancelled().await,
+        }
         let config = server::Config {
             keys: vec![lock(&self.host_key).clone()],
             auth_rejection_time: Duration::ZERO,

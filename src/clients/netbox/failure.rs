@@ -12,7 +12,9 @@ impl NetBox {
         let url = self.url().as_str().trim_end_matches('/');
         let (code, action) = match error {
             NetBoxError::Http(HttpError::Tls { .. }) => {
-                let action = format!("set [netbox] of the configuration to trust the certificate of {url}");
+                let action = format!(
+                    "set trust in [netbox] of the configuration to what {url} shows, or give it another certificate"
+                );
                 return Failure::new(FailureCode::NetboxUnreachable, phase, error.to_string(), action).final_now();
             }
             NetBoxError::Http(http) if http.is_transient() => (
@@ -38,6 +40,10 @@ impl NetBox {
             NetBoxError::Invalid { .. } => {
                 (FailureCode::NetboxAnswerUnexpected, format!("mend in NetBox at {url} what it complains about"))
             }
+            NetBoxError::UnknownTag { slug, .. } => (
+                FailureCode::NetboxDataMissing,
+                format!("create the tag '{slug}' in NetBox at {url}/extras/tags/, then run again"),
+            ),
             NetBoxError::Conflict { .. } => (
                 FailureCode::NetboxWriteConflict,
                 "run again; if it stays, find who else writes this object in NetBox's change log".to_owned(),

@@ -117,6 +117,10 @@ impl SshClient {
         let answer = within(step, deadlines.login, asked).await?.map_err(|error| cut(&server, step, &error, &lost))?;
         match answer {
             client::AuthResult::Success => Ok(SshClient { handle, server, deadlines, lost }),
+            // russh has a lost connection for a refusal without methods.
+            client::AuthResult::Failure { .. } if handle.is_closed() => {
+                Err(cut(&server, step, &russh::Error::Disconnect, &lost))
+            }
             client::AuthResult::Failure { remaining_methods, .. } => Err(SshError::AuthFailed {
                 server,
                 user: target.user.clone(),

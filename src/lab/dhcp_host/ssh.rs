@@ -35,7 +35,10 @@ impl server::Handler for Connection {
         match self.shared.step("login", user, false).await {
             Met::Go => {}
             Met::Answer { .. } => return Ok(Auth::reject()),
-            Met::Cut { .. } => return Err(russh::Error::Disconnect),
+            Met::Cut { .. } => {
+                self.cut.cancel();
+                return Err(russh::Error::Disconnect);
+            }
             Met::Hang { .. } => {
                 self.cut.cancelled().await;
                 return Err(russh::Error::Disconnect);

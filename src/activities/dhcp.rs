@@ -1,0 +1,168 @@
+//! DHCP: the device's entry on the site's DHCP host, uploaded whole, tested, served, and undone where it is not (D1–D10).
+
+mod delivery;
+mod failures;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use secrecy::ExposeSecret;
+
+use self::delivery::Delivery;
+use super::env::ActivityCx;
+use super::facts;
+use crate::clients::ssh::known_hosts::KnownHosts;
+use crate::clients::ssh::{Deadlines, SshClient, SshTarget};
+use crate::config::settings::DhcpSettings;
+use crate::domain::dhcp::{Entry, render};
+use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::host::HostFacts;
+use crate::domain::phase::Phase;
+use crate::workflows::defs::{DhcpOut, Target};
+
+const PHASE: Phase = Phase::Dhcp;
+
+/// Brings the device's entry to the site's DHCP host. On a host that has it already nothing is written at all (D6, G4).
+pub async fn configure(cx: &ActivityCx, target: Target) -> Result<DhcpOut, Failure> {
+    let settings = settings(cx, &target.site)?;
+    let facts = facts::read(cx, &target, PHASE).await?;
+    serve_entry(cx, settings, &entry_of(&facts)?).await
+}
+
+/// The same for an entry that is known already.
+pub async fn serve_entry(cx: &ActivityCx, settings: &DhcpSettings, entry: &Entry) -> Result<DhcpOut, Failure> {
+    let file = render(settings.server, entry).map_err(|error| failures::entry(&error, settings.server))?;
+    let _turn = take_turn(cx, settings).await;
+    let client = connect(cx, settings).await?;
+    let outcome = Delivery::new(cx, &client, settings, file).bring().await;
+    client.close().await;
+    outcome
+}
+
+fn settings<'a>(cx: &'a ActivityCx, site: &str) -> Result<&'a DhcpSettings, Failure> {
+    cx.site(site, PHASE)?.dhcp.as_ref().ok_or_else(|| {
+        Failure::new(
+            FailureCode::ConfigurationIncomplete,
+            PHASE,
+            format!(
+                "the configuration has no table '[sites.{site}.dhcp]', and the site's gate 'configure_dhcp' was on"
+            ),
+            format!(
+                "add [sites.{site}.dhcp] to the configuration, or switch configure_dhcp off, and start muster again"
+            ),
+        )
+    })
+}
+
+/// What the DHCP server is to know: the management interface's MAC and the out-of-band address (D1).
+fn entry_of(facts: &HostFacts) -> Result<Entry, Failure> {
+    let missing = |message: String, action: String| {
+        Failure::new(FailureCode::NetboxDataMissing, PHASE, message, action)
+            .with_evidence(format!("netbox /api/dcim/devices/{}/", facts.netbox_id), "read live".to_owned())
+    };
+    let name = &facts.name;
+    let address = facts.oob_ip.ok_or_else(|| {
+        missing(format!("'oob_ip' of '{name}' is empty"), format!("set the out-of-band IP of {name} in NetBox"))
+    })?;
+    let management = facts.management.as_ref().ok_or_else(|| {
+        missing(
+            format!("'{name}' has no management interface: none carries 'oob_ip', and not exactly one is 'mgmt_only'"),
+            format!("assign the address {address} to the management interface of {name} in NetBox"),
+        )
+    })?;
+    let mac = management.mac.ok_or_else(|| {
+        missing(
+            format!("'mac_address' of the management interface '{}' of '{name}' is empty or no MAC", management.name),
+            format!("set the MAC address of {name} {} in NetBox", management.name),
+        )
+    })?;
+    Ok(Entry { name: name.clone(), mac, address })
+}
+
+/// Connects with the vault's key. Key and known_hosts live only as long as this takes (D3).
+async fn connect(cx: &ActivityCx, settings: &DhcpSettings) -> Result<SshClient, Failure> {
+    let item = &cx.env.vault.settings().dhcp_item;
+    let private_key = cx.secret(item, "private_key", PHASE)?;
+    let known_hosts = cx.secret(item, "known_hosts", PHASE)?;
+    let known_hosts = KnownHosts::parse(known_hosts.expose_secret());
+    let target = SshTarget { host: settings.host.clone(), port: settings.port, user: settings.user.clone() };
+    let deadlines = Deadlines {
+        connect: settings.connect,
+        login: settings.login,
+        command: settings.command,
+        transfer: settings.transfer,
+    };
+    SshClient::connect(&target, deadlines, &private_key, known_hosts)
+        .await
+        .map_err(|error| failures::ssh(&error, FailureCode::DhcpConnectFailed, settings, item))
+}
+
+type Turns = Mutex<HashMap<(String, u16), Arc<tokio::sync::Mutex<()>>>>;
+
+/// One lock for each DHCP host. It belongs to the process as the host belongs to the world: two runs never interleave
+/// upload and restart there (D10).
+static TURNS: LazyLock<Turns> = LazyLock::new(Turns::default);
+
+async fn take_turn(cx: &ActivityCx, settings: &DhcpSettings) -> tokio::sync::OwnedMutexGuard<()> {
+    let key = (settings.host.to_ascii_lowercase(), settings.port);
+    let lock = Arc::clone(TURNS.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+    match Arc::clone(&lock).try_lock_owned() {
+        Ok(turn) => turn,
+        Err(_) => {
+            cx.note("dhcp", format!("waits until another run is done on '{}'", settings.host));
+            lock.lock_owned().await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::failure::Owner;
+    use crate::domain::host::{HostInterface, SiteFacts};
+
+    fn facts() -> HostFacts {
+        let management = HostInterface {
+            netbox_id: 3,
+            name: "BMC".into(),
+            mac: "02:aa:00:00:00:02".parse().ok(),
+            mgmt_only: true,
+            ..HostInterface::default()
+        };
+        HostFacts {
+            netbox_id: 7,
+            name: "gpu-b07-37".into(),
+            status: "staged".into(),
+            site: SiteFacts::default(),
+            rack: None,
+            position: None,
+            serial: None,
+            device_class: None,
+            manufacturer: "Supermicro".into(),
+            model: "SYS".into(),
+            tags: vec![],
+            oob_ip: "10.10.8.42".parse().ok(),
+            management: Some(management),
+            interfaces: vec![],
+            ironic_settings: None,
+        }
+    }
+
+    /// Proves: D1
+    #[test]
+    fn what_netbox_lacks_is_named_by_its_field() {
+        let entry = entry_of(&facts()).unwrap();
+        assert_eq!((entry.name.as_str(), entry.mac.to_string()), ("gpu-b07-37", "02:aa:00:00:00:02".to_owned()));
+        let without_address = HostFacts { oob_ip: None, ..facts() };
+        let mut without_mac = facts();
+        without_mac.management.as_mut().unwrap().mac = None;
+        let without_management = HostFacts { management: None, ..facts() };
+        for (facts, field) in
+            [(without_address, "'oob_ip'"), (without_mac, "'mac_address'"), (without_management, "'oob_ip'")]
+        {
+            let failure = entry_of(&facts).unwrap_err();
+            assert_eq!((failure.code, failure.owner), (FailureCode::NetboxDataMissing, Owner::InfraEng));
+            assert!(failure.message.contains(field) && !failure.retryable, "{}", failure.message);
+        }
+    }
+}

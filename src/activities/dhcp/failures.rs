@@ -1,0 +1,96 @@
+//! What an SSH error or a refused entry means for a run: code, owner and action.
+
+use super::PHASE;
+use crate::clients::ssh::SshError;
+use crate::clients::ssh::known_hosts::{Verdict, exact_name};
+use crate::config::settings::DhcpSettings;
+use crate::domain::dhcp::{EntryError, Server};
+use crate::domain::failure::{Failure, FailureCode, Owner};
+
+/// An entry that would not be served as meant.
+pub(super) fn entry(error: &EntryError, server: Server) -> Failure {
+    let action = match error {
+        EntryError::Name { name, .. } => {
+            format!("rename the device '{name}' in NetBox to one label of letters, digits and hyphens")
+        }
+        EntryError::Address { .. } => "correct 'oob_ip' of the device in NetBox".to_owned(),
+        EntryError::Family { .. } => {
+            format!("give the device an IPv4 'oob_ip' in NetBox, or serve it by dnsmasq instead of {server}")
+        }
+    };
+    Failure::new(FailureCode::DhcpEntryInvalid, PHASE, error.to_string(), action)
+}
+
+/// An SSH error. `cut` is the code for a connection that broke off, which only the step knows.
+pub(super) fn ssh(error: &SshError, cut: FailureCode, settings: &DhcpSettings, item: &str) -> Failure {
+    let host = &settings.host;
+    let server = exact_name(host, settings.port);
+    let (code, action) = match error {
+        SshError::Dns { .. } => {
+            (FailureCode::DhcpConnectFailed, format!("check the name '{host}' in [sites.….dhcp] and in DNS"))
+        }
+        SshError::Refused { .. } | SshError::Connect { .. } => {
+            (FailureCode::DhcpConnectFailed, format!("make the SSH server of {server} reachable from this machine"))
+        }
+        SshError::Timeout { .. } => (
+            FailureCode::DhcpTimeout,
+            format!("find out why {server} is slow, or raise the step's time limit in [sites.….dhcp]"),
+        ),
+        SshError::HostKey { verdict, .. } => host_key(verdict, &server, item),
+        SshError::HostKeyTypes { .. } => (
+            FailureCode::DhcpHostKeyUnknown,
+            format!(
+                "give {server} an Ed25519 or ECDSA host key, and add it to 'known_hosts' of the vault item '{item}'"
+            ),
+        ),
+        SshError::PrivateKey(_) => (
+            FailureCode::DhcpAuthFailed,
+            format!("put an Ed25519 key without a passphrase into 'private_key' of the vault item '{item}'"),
+        ),
+        SshError::AuthFailed { user, key, .. } => (
+            FailureCode::DhcpAuthFailed,
+            format!("add the public key '{key}' to the authorized keys of '{user}' on {server}"),
+        ),
+        SshError::Command { .. } => {
+            (FailureCode::DhcpCommandFailed, format!("run the command on {server} by hand and mend what it says"))
+        }
+        SshError::SftpMissing { .. } => {
+            (FailureCode::DhcpTransferFailed, format!("switch on the SFTP subsystem of the SSH server on {server}"))
+        }
+        SshError::Transfer { .. } => (
+            FailureCode::DhcpTransferFailed,
+            format!("let '{}' write into '{}' on {server}", settings.user, settings.directory),
+        ),
+        SshError::Cut { .. } => (cut, format!("find out why {server} closed the connection")),
+    };
+    let failure = Failure::new(code, PHASE, error.to_string(), action);
+    match error {
+        SshError::PrivateKey(_) => failure.owned_by(Owner::InfraEng),
+        // No retry brings a subsystem.
+        SshError::SftpMissing { .. } => failure.final_now(),
+        _ => failure,
+    }
+}
+
+/// Unknown, changed and revoked are three different things for whoever mends them (D4).
+fn host_key(verdict: &Verdict, server: &str, item: &str) -> (FailureCode, String) {
+    match verdict {
+        // A match is no failure; it is named so that a new verdict has to be thought of.
+        Verdict::Match { .. } | Verdict::Unknown { .. } | Verdict::CertificateAuthorityOnly { .. } => (
+            FailureCode::DhcpHostKeyUnknown,
+            format!(
+                "compare the fingerprint on the console of {server}, then add the key to 'known_hosts' of the vault item '{item}'"
+            ),
+        ),
+        Verdict::Changed { line, .. } => (
+            FailureCode::DhcpHostKeyChanged,
+            format!(
+                "find out whether {server} was installed anew; only then replace line {line} in 'known_hosts' of the vault item '{item}'"
+            ),
+        ),
+        Verdict::Revoked { .. } => (
+            FailureCode::DhcpHostKeyRevoked,
+            format!("give {server} a new host key, and add it to 'known_hosts' of the vault item '{item}'"),
+        ),
+    }
+}
