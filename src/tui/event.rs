@@ -46,6 +46,11 @@ pub enum Event {
         run: RunId,
         records: Vec<RunRecord>,
     },
+    /// A run's records could not be read.
+    RunLost {
+        run: RunId,
+        why: Refused,
+    },
     /// One record more of a run under way.
     Record(RunRecord),
     /// What became of a submission or of a retry (`of` is the run that was repeated).

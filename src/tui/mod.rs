@@ -2,13 +2,21 @@
 
 pub mod action;
 pub mod effect;
+pub mod environment;
 pub mod event;
 pub mod glyphs;
+mod input;
 pub mod keymap;
 pub mod layout;
 pub mod model;
+mod outside;
+mod runtime;
+mod terminal;
 pub mod text;
 pub mod theme;
 pub mod update;
 pub mod view;
 pub mod widgets;
+
+pub use runtime::{TuiError, TuiOptions, run};
+pub use view::log_layer;

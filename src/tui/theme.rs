@@ -62,6 +62,16 @@ pub struct Theme {
     styles: BTreeMap<Meaning, Style>,
 }
 
+/// How many colours a terminal has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Red, green and blue as they are.
+    True,
+    /// The 6×6×6 cube and the greys.
+    Cube,
+    Sixteen,
+}
+
 /// What is wrong with a theme.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThemeError {
@@ -128,6 +138,17 @@ impl Theme {
     pub fn parse(name: &str, text: &str) -> Result<Theme, ThemeError> {
         let file = read(name, text)?;
         build(name, inherit(name, file, &mut vec![name.to_owned()])?)
+    }
+
+    /// The theme for a terminal with so many colours. Themes of the sixteen stay as they are.
+    pub fn at_depth(mut self, depth: Depth) -> Theme {
+        if depth != Depth::True {
+            for style in self.styles.values_mut() {
+                style.fg = style.fg.map(to_cube);
+                style.bg = style.bg.map(to_cube);
+            }
+        }
+        self
     }
 
     /// The style of a meaning.
@@ -239,6 +260,21 @@ fn parse_color(text: &str) -> Option<Color> {
     })
 }
 
+/// The nearest of the 256 colours that are the same on every terminal: the cube and the greys.
+fn to_cube(color: Color) -> Color {
+    const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+    let Color::Rgb(r, g, b) = color else { return color };
+    let nearest = |v: u8| (0..6).min_by_key(|i| LEVELS[*i].abs_diff(v)).unwrap_or(0);
+    let (i, j, k) = (nearest(r), nearest(g), nearest(b));
+    let cube = (16 + 36 * i + 6 * j + k, [LEVELS[i], LEVELS[j], LEVELS[k]]);
+    let mean = (u16::from(r) + u16::from(g) + u16::from(b)) / 3;
+    let step = (mean.saturating_sub(3) / 10).min(23) as u8;
+    let grey = (232 + usize::from(step), [8 + 10 * step; 3]);
+    let distance = |c: [u8; 3]| -> u32 { c.iter().zip([r, g, b]).map(|(x, y)| u32::from(x.abs_diff(y)).pow(2)).sum() };
+    let (index, _) = if distance(grey.1) < distance(cube.1) { grey } else { cube };
+    Color::Indexed(index as u8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +313,16 @@ mod tests {
             let (ok, fail) = (luminance(theme.style(Meaning::Ok).fg), luminance(theme.style(Meaning::Fail).fg));
             assert!((ok - fail).abs() > 10.0, "{name}: {ok} {fail}");
         }
+    }
+
+    #[test]
+    fn a_terminal_of_256_colours_gets_the_nearest_of_them() {
+        assert_eq!(to_cube(Color::Rgb(255, 0, 0)), Color::Indexed(196));
+        assert_eq!(to_cube(Color::Rgb(18, 18, 18)), Color::Indexed(233));
+        assert_eq!(to_cube(Color::LightRed), Color::LightRed);
+        let theme = Theme::named("dark").unwrap().at_depth(Depth::Cube);
+        assert!(matches!(theme.style(Meaning::Fail).fg, Some(Color::Indexed(_))));
+        assert_ne!(theme.style(Meaning::Text).bg, theme.style(Meaning::Selection).bg, "the selection still shows");
     }
 
     #[test]

@@ -524,7 +524,6 @@ pub fn verification(swapped: bool, inspected_ago_s: i64) -> Verification {
 /// A console of a size with the whole fleet, as it comes up: place and host are chosen, runs under way are loaded.
 pub fn console(width: u16, height: u16) -> Model {
     let mut model = Model::new(now(), width, height);
-    model.user = "jo".to_owned();
     model.sites = [("osl1".to_owned(), options()), ("ams2".to_owned(), default_options())].into();
     let hosts = hosts();
     let find = |name: &str| hosts.iter().find(|h| h.device.name == name).unwrap().clone();

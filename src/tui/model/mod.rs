@@ -35,8 +35,8 @@ pub struct Model {
     pub width: u16,
     pub height: u16,
     pub look: Look,
-    /// Who sits here: recorded with what is started.
-    pub user: String,
+    /// Stands in the header, such as the demo's name.
+    pub title: Option<String>,
     /// Gates and options of each site, for the launch dialog.
     pub sites: BTreeMap<String, SiteOptions>,
     pub fleet: Fleet,
@@ -140,7 +140,7 @@ impl Model {
             width,
             height,
             look: Look { theme: "dark".to_owned(), ascii: false },
-            user: String::new(),
+            title: None,
             sites: BTreeMap::new(),
             fleet: Fleet::default(),
             runs: BTreeMap::new(),

@@ -36,6 +36,11 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Fleet(hosts) => inbox::fleet(model, hosts),
         Event::Health(health) => inbox::health(model, health),
         Event::RunLoaded { run, records } => inbox::run_loaded(model, run, &records),
+        Event::RunLost { run, why } => {
+            model.loading.remove(&run);
+            model.early.remove(&run);
+            inbox::answered(model, Err(why))
+        }
         Event::Record(record) => inbox::record(model, &record),
         Event::Submitted { host, of, open, answer } => inbox::submitted(model, &host, of, open, answer),
         Event::Answered(answer) => inbox::answered(model, answer),

@@ -38,6 +38,12 @@ pub fn draw(pen: &mut Pen, model: &Model) {
         pen.write(left, at, "muster", Meaning::Accent);
         at += brand as u16;
     }
+    let path = path_width(&names) as u16;
+    if let Some(title) = &model.title
+        && usize::from(at + path) + text::width(title) + 4 <= usize::from(left.width)
+    {
+        pen.write(left, at + path + 3, title, Meaning::Bar);
+    }
     breadcrumb(pen, &names, left, at);
     pen.right(row, &chosen);
 }

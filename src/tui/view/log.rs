@@ -16,6 +16,13 @@ use crate::tui::text;
 use crate::tui::theme::Meaning;
 use crate::tui::widgets::pen::{Pen, Skin, piece, row};
 
+/// The log pane's share of the log. tui-logger's own thread, which wakes a hundred times a second to move what was
+/// logged, is left out: drawing moves it.
+pub fn log_layer() -> tui_logger::TuiTracingSubscriberLayer {
+    tui_logger::set_default_level(tui_logger::LevelFilter::Trace);
+    tui_logger::TuiTracingSubscriberLayer
+}
+
 /// The pane's own state.
 pub struct LogPane {
     state: TuiWidgetState,
@@ -27,6 +34,11 @@ pub struct LogPane {
 impl LogPane {
     pub fn new(times: bool) -> LogPane {
         LogPane { state: TuiWidgetState::new(), times, scrolled: Mutex::new(false) }
+    }
+
+    /// Takes over what was logged since. Called now and then although the pane doesn't show: what waits is bounded.
+    pub fn collect(&self) {
+        tui_logger::move_events();
     }
 
     /// Moves the pane.

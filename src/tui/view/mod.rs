@@ -27,7 +27,7 @@ use super::model::{Model, Popup, Screen};
 use super::theme::Meaning;
 use super::widgets::pen::{Pen, Skin, row};
 
-pub use log::LogPane;
+pub use log::{LogPane, log_layer};
 
 /// Draws one frame.
 pub fn draw(model: &Model, skin: &Skin, log: &LogPane, buf: &mut Buffer) {
