@@ -1,6 +1,7 @@
 //! Kills the real binary with SIGKILL in each phase of an enrollment, starts it again, and holds end and ledger against an
 //! undisturbed run.
 
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/binary.rs"]
 mod binary;
 

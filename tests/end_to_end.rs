@@ -1,5 +1,6 @@
 //! The real binary on the lab: a host enrolled, a host miscabled, a rerun that writes nothing, and every bad input.
 
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/binary.rs"]
 mod binary;
 
