@@ -237,7 +237,7 @@ async fn a_command_that_hangs_on_openssh_ends_in_its_own_deadline() {
 
 /// The activity over OpenSSH: the service is a script that counts its restarts and refuses an entry on demand.
 ///
-/// Proves: D2, D3, D4, D6, D7, D9
+/// Proves: D2, D3, D4, D6, D7
 #[tokio::test]
 async fn an_entry_is_served_over_openssh_with_one_restart_and_put_back_where_it_fails() {
     let Some(sshd) = start("an_entry_is_served_over_openssh", "Subsystem sftp internal-sftp") else { return };
