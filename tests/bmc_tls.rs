@@ -74,7 +74,6 @@ async fn trouble(address: SocketAddr, trust: Trust) -> Option<TlsTrouble> {
     }
 }
 
-/// Proves: K4
 /// Case: C-35
 #[tokio::test]
 async fn with_the_sites_ca_each_bad_certificate_is_told_for_what_it_is() {

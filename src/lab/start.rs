@@ -14,7 +14,7 @@ use super::ironic::{self, Ironic};
 use super::ledger::Entry;
 use super::scenario::{IronicAuth, Scenario};
 use super::world::World;
-use super::{LabError, control, netbox};
+use super::{LabError, bmc, control, netbox};
 use crate::domain::provision::ProvisionState;
 
 /// User of Ironic where it asks for one.
@@ -62,7 +62,7 @@ impl Lab {
             control::spawn(&world, control_listener),
         ];
         for (name, listener) in names.iter().zip(bmcs) {
-            tasks.extend(serve_bmc(&world, name, listener)?);
+            tasks.push(bmc::serve(&world, name, listener)?);
         }
         let dhcp = dhcp_host::serve(&world).await?;
         Ok(Lab { scenario: Arc::new(scenario), world, netbox, ironic, control, bmc_port, dhcp, tasks })
@@ -125,10 +125,6 @@ impl Drop for Lab {
 /// The password of [`IRONIC_USER`].
 pub fn ironic_password() -> String {
     secret(&["ironic"], 12)
-}
-
-fn serve_bmc(_world: &World, _name: &str, _listener: TcpListener) -> Result<Option<JoinHandle<()>>, LabError> {
-    Ok(None)
 }
 
 /// A fault is about a device that there is.
