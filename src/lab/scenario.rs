@@ -228,6 +228,8 @@ fn yes() -> bool {
 
 /// The scenario of `muster demo`.
 pub const DEMO: &str = include_str!("../../scenarios/demo.toml");
+/// One rack of healthy hosts, for tests.
+pub const RACK: &str = include_str!("../../scenarios/rack.toml");
 
 impl Scenario {
     /// Reads a scenario; the error names line and key.
@@ -238,6 +240,11 @@ impl Scenario {
     /// The scenario of `muster demo`.
     pub fn demo() -> Result<Scenario, LabError> {
         Self::parse(DEMO)
+    }
+
+    /// One rack of healthy hosts, for tests.
+    pub fn rack() -> Result<Scenario, LabError> {
+        Self::parse(RACK)
     }
 }
 

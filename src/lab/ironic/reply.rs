@@ -45,24 +45,27 @@ impl Refusal {
     }
 
     pub fn response(&self, version: Option<u32>) -> Response {
+        let quoted = |text: &str| Value::from(text).to_string();
+        let fault = |code: &str, text: &str| {
+            format!("{{\"faultcode\": \"{code}\", \"faultstring\": {}, \"debuginfo\": null}}", quoted(text))
+        };
         let (status, inner) = match self {
             Refusal::Fault(status, text) => {
-                let code = if status.is_server_error() { "Server" } else { "Client" };
-                (*status, json!({"faultcode": code, "faultstring": text, "debuginfo": null}))
+                (*status, fault(if status.is_server_error() { "Server" } else { "Client" }, text))
             }
             Refusal::Titled(status, text) => {
-                let title = status.canonical_reason().unwrap_or_default();
-                (*status, json!({"code": status.as_u16(), "title": title, "description": text}))
+                let (code, title) = (status.as_u16(), quoted(status.canonical_reason().unwrap_or_default()));
+                (*status, format!("{{\"code\": {code}, \"title\": {title}, \"description\": {}}}", quoted(text)))
             }
             Refusal::Locked(node) => {
                 let text = format!(
                     "Node {node} is locked by host {CONDUCTOR}, please retry after the current operation is completed."
                 );
-                (StatusCode::CONFLICT, json!({"faultcode": "Client", "faultstring": text, "debuginfo": null}))
+                (StatusCode::CONFLICT, fault("Client", &text))
             }
         };
-        // JSON in a JSON string, as the real one has it.
-        stamped(json_answer(status, &json!({"error_message": inner.to_string()})), version)
+        // JSON in a JSON string, as the real one has it, blanks and order included.
+        stamped(json_answer(status, &json!({"error_message": inner})), version)
     }
 }
 

@@ -395,7 +395,7 @@ impl Render<'_> {
             Kind::Tags => r.tags.get(&id).map(|o| {
                 json!({
                     "display": o.name, "name": o.name, "slug": o.slug, "color": o.color, "description": "",
-                    "weight": 1000, "object_types": [], "owner": null,
+                    "weight": 1000, "object_types": [],
                     "tagged_items": r.devices.values().filter(|d| d.tags.contains(&id)).count(),
                 })
             }),
