@@ -228,10 +228,13 @@ async fn a_tag_that_somebody_adds_meanwhile_survives() {
 
 #[tokio::test]
 async fn a_tag_that_netbox_does_not_have_says_to_create_it() {
-    let rig = Rig::start().await;
-    let failure = add_tag(&rig.cx, tag_in("enrolled")).await.unwrap_err();
-    assert_eq!((failure.code, failure.phase), (FailureCode::NetboxDataMissing, Phase::Finalize));
-    assert!(failure.action.starts_with("create the tag 'enrolled' in NetBox at http://"), "{failure:?}");
+    for has_add_tags in [true, false] {
+        let rig = Rig::start().await;
+        rig.state(|s| s.has_add_tags = has_add_tags);
+        let failure = add_tag(&rig.cx, tag_in("enrolled")).await.unwrap_err();
+        assert_eq!((failure.code, failure.phase), (FailureCode::NetboxDataMissing, Phase::Finalize));
+        assert!(failure.action.starts_with("create the tag 'enrolled' in NetBox at http://"), "{failure:?}");
+    }
 }
 
 /// Proves: G12

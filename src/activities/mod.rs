@@ -6,3 +6,5 @@ pub mod env;
 pub mod facts;
 pub mod ironic;
 pub mod netbox;
+pub mod proof;
+pub mod registry;

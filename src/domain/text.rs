@@ -28,6 +28,12 @@ pub fn neutralize_to(text: &str, max: usize) -> String {
     clean.chars().take(max.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// What a panic said, as one line that is safe to show.
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    neutralize_to(said.unwrap_or("no message"), 500)
+}
+
 fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,

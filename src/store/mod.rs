@@ -22,5 +22,5 @@ pub use handle::Store;
 pub use health::SyncState;
 pub use lead::{Lead, LeadError, Leader};
 pub use proofs::ProveOutcome;
-pub use runs::{ENROLL, RunRow, RunStatus, Submit, Waiting};
+pub use runs::{RunRow, RunStatus, Submit, Waiting};
 pub use writer::Commits;

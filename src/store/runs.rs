@@ -12,9 +12,7 @@ use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
 use crate::domain::phase::Phase;
 use crate::domain::request::EnrollRequest;
-
-/// The name under which enrollments are journaled.
-pub const ENROLL: &str = "enroll";
+use crate::workflows::enroll;
 
 /// What came of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +97,7 @@ const ROW: &str = "SELECT id, netbox_id, host, site, submitted_by, submitted_at,
 impl Store {
     /// Writes the first record of an enrollment, if no other run has the device: one active run a device (G8).
     pub async fn submit(&self, run: RunId, request: EnrollRequest) -> Result<Submit, StoreError> {
-        self.submit_as(run, ENROLL, request).await
+        self.submit_as(run, enroll::NAME, request).await
     }
 
     /// As [`Store::submit`], for a workflow by name.
@@ -185,6 +183,14 @@ impl Store {
                 params![key(run), signed(n)],
                 |row| read_record(run, row),
             )
+        })
+    }
+
+    /// How many records a run has: the place of the next one.
+    pub fn journal_end(&self, run: RunId) -> Result<u64, StoreError> {
+        self.read(|sql| {
+            standing(sql, run)?;
+            next_n(sql, run)
         })
     }
 

@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::error::StoreError;
+use crate::domain::text::panic_message;
 
 /// The most requests that one commit carries: bounds how long the first of them waits for the others.
 const BATCH: usize = 256;
@@ -62,7 +63,7 @@ where
         let Some(work) = self.work.take() else { return Ok(()) };
         // The thread serves everybody: a panic in one request must not end it.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(conn))).unwrap_or_else(|panic| {
-            let cause = format!("a write panicked: {}", crate::domain::text::neutralize(&panic_text(&*panic)));
+            let cause = format!("a write panicked: {}", panic_message(&*panic));
             Err(StoreError::Refused { path: self.path.clone(), cause })
         });
         let failed = outcome.as_ref().err().cloned();
@@ -181,15 +182,6 @@ fn roll_back(conn: &Connection) {
     if !conn.is_autocommit() {
         conn.execute_batch("ROLLBACK").ok();
     }
-}
-
-/// What a panic said.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
 }
 
 #[cfg(test)]

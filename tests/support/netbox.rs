@@ -151,7 +151,12 @@ impl State {
             let slugs: Vec<&str> = given.iter().map(|tag| tag["slug"].as_str().unwrap()).collect();
             if let Some(unknown) = slugs.iter().find(|slug| !self.tags.contains(slug)) {
                 let text = format!("Related object not found using the provided attributes: {{'slug': '{unknown}'}}");
-                return refuse(json!({ key: [text] }));
+                // As NetBox 4.7.3 does: the older field is checked, the newer one throws.
+                let thrown = json!({"error": format!("['{text}']"), "exception": "ValidationError"});
+                return match key {
+                    "tags" => refuse(json!({ key: [text] })),
+                    _ => ResponseTemplate::new(500).set_body_json(thrown),
+                };
             }
             let list = self.device["tags"].as_array_mut().unwrap();
             if key == "tags" {

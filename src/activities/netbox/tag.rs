@@ -3,8 +3,7 @@
 use super::NETBOX;
 use crate::activities::env::ActivityCx;
 use crate::activities::facts::{Depth, find};
-use crate::clients::netbox::error::NetBoxError;
-use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::failure::Failure;
 use crate::domain::text::neutralize;
 use crate::workflows::defs::{AddTagIn, Changed};
 
@@ -14,18 +13,7 @@ pub async fn add_tag(cx: &ActivityCx, input: AddTagIn) -> Result<Changed, Failur
     let netbox = &cx.env.clients.netbox;
     let host = &target.host;
     let device = find(cx, &target, phase, Depth::Plain).await?.record;
-    let outcome = netbox.add_tag(&device, &tag).await.map_err(|error| match &error {
-        NetBoxError::Invalid { words, .. } if words.contains("not found") => Failure::new(
-            FailureCode::NetboxDataMissing,
-            phase,
-            format!("NetBox has no tag with the slug '{tag}': {words}"),
-            format!(
-                "create the tag '{tag}' in NetBox at {}extras/tags/, then run again",
-                slashed(netbox.url().as_str())
-            ),
-        ),
-        _ => netbox.failure(&error, phase),
-    })?;
+    let outcome = netbox.add_tag(&device, &tag).await.map_err(|error| netbox.failure(&error, phase))?;
     let list = |tags: &[String]| tags.iter().map(|tag| neutralize(tag).into_owned()).collect::<Vec<_>>().join(", ");
     if outcome.before == outcome.after && !outcome.lost {
         return Ok(Changed { changed: false, note: format!("'{host}' has the tag '{tag}'") });
@@ -35,8 +23,4 @@ pub async fn add_tag(cx: &ActivityCx, input: AddTagIn) -> Result<Changed, Failur
         return Err(super::not_kept(host, "the tags", &tag, &list(&outcome.after), phase));
     }
     Ok(Changed { changed: true, note: format!("'{host}' got the tag '{tag}'") })
-}
-
-fn slashed(url: &str) -> String {
-    format!("{}/", url.trim_end_matches('/'))
 }

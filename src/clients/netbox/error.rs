@@ -21,6 +21,8 @@ pub enum NetBoxError {
     NotFound { asked: String, host: String },
     #[error("{asked}: NetBox at {host} refused the request: {words}")]
     Invalid { asked: String, host: String, words: String },
+    #[error("{asked}: NetBox at {host} has no tag with the slug '{slug}': {words}")]
+    UnknownTag { asked: String, host: String, slug: String, words: String },
     #[error("{asked}: somebody else changed the object meanwhile")]
     Conflict { asked: String },
     #[error("{asked}: NetBox at {host} asks to wait{}", after(.retry_after_s))]
@@ -81,10 +83,10 @@ pub(crate) fn check(answer: Answer, host: &str) -> Result<Answer, NetBoxError> {
     })
 }
 
-/// NetBox's own words: `detail`, or every field with its complaints.
+/// NetBox's own words: `detail`, `error` of an exception, or every field with its complaints.
 fn words(body: &Value) -> String {
-    let text = match body.get("detail").and_then(Value::as_str) {
-        Some(detail) => detail.to_owned(),
+    let text = match body.get("detail").or(body.get("error")).and_then(Value::as_str) {
+        Some(words) => words.to_owned(),
         None => complaints(body, 0),
     };
     neutralize_to(text.trim(), 400)

@@ -40,6 +40,10 @@ impl NetBox {
             NetBoxError::Invalid { .. } => {
                 (FailureCode::NetboxAnswerUnexpected, format!("mend in NetBox at {url} what it complains about"))
             }
+            NetBoxError::UnknownTag { slug, .. } => (
+                FailureCode::NetboxDataMissing,
+                format!("create the tag '{slug}' in NetBox at {url}/extras/tags/, then run again"),
+            ),
             NetBoxError::Conflict { .. } => (
                 FailureCode::NetboxWriteConflict,
                 "run again; if it stays, find who else writes this object in NetBox's change log".to_owned(),

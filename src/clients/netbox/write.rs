@@ -57,7 +57,8 @@ impl NetBox {
             return Ok(TagOutcome { after: before.clone(), before, lost: false });
         }
         if !self.ignores_add_tags.load(Ordering::Relaxed) {
-            self.write(id, json!({ "add_tags": [{ "slug": slug }] }), None).await?;
+            let body = json!({ "add_tags": [{ "slug": slug }] });
+            self.write(id, body, None).await.map_err(|error| unknown_tag(error, slug))?;
             let after = slugs(&self.tags_of(id).await?.record.tags);
             if after.iter().any(|tag| tag == slug) {
                 return Ok(TagOutcome { before, after, lost: false });
@@ -82,7 +83,7 @@ impl NetBox {
                 // Changed between read and write: the next round starts from what stands there now, so that a tag which
                 // somebody took away meanwhile is not brought back.
                 Err(NetBoxError::Conflict { .. }) => wanted = BTreeSet::from([slug.to_owned()]),
-                Err(error) => return Err(error),
+                Err(error) => return Err(unknown_tag(error, slug)),
             }
         }
         let after = slugs(&self.tags_of(id).await?.record.tags);
@@ -95,6 +96,18 @@ impl NetBox {
 
     async fn write(&self, id: u64, body: Value, etag: Option<&str>) -> Result<(), NetBoxError> {
         self.patch::<Written>(&device_path(id), body, etag).await.map(|_| ())
+    }
+}
+
+/// A tag that does not exist is refused with 400 in `tags` and, by NetBox 4.7.3, with an exception and 500 in `add_tags`.
+fn unknown_tag(error: NetBoxError, slug: &str) -> NetBoxError {
+    match error {
+        NetBoxError::Invalid { asked, host, words } | NetBoxError::Server { asked, host, words, .. }
+            if words.contains("Related object not found") =>
+        {
+            NetBoxError::UnknownTag { asked, host, slug: slug.to_owned(), words }
+        }
+        other => other,
     }
 }
 

@@ -1,0 +1,239 @@
+//! Keeps all runs of an engine going: lets so many at once begin as there is room for, in the order in which they came,
+//! and puts aside for a while what the store does not take.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::driver::{self, End, Message, Shared};
+use super::handle::EngineError;
+use super::replay::internal;
+use crate::domain::event::{Event, Outcome};
+use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::ids::RunId;
+use crate::domain::phase::Phase;
+use crate::domain::text::neutralize_to;
+use crate::store::StoreError;
+use crate::workflows::cx::Signal;
+
+/// How long a run stays aside whose journal could not be written.
+const ASIDE: Duration = Duration::from_secs(30);
+
+/// What the supervisor is told.
+pub(super) enum Command {
+    Launch(RunId),
+    ResumeAll(oneshot::Sender<Result<usize, EngineError>>),
+    Cancel {
+        run: RunId,
+        by: String,
+        answer: oneshot::Sender<Result<(), EngineError>>,
+    },
+    Signal {
+        run: RunId,
+        signal: Signal,
+        answer: oneshot::Sender<Result<(), EngineError>>,
+    },
+    /// A run has been aside for long enough.
+    Again {
+        run: RunId,
+        after: StoreError,
+    },
+    Shutdown {
+        answer: oneshot::Sender<Result<(), EngineError>>,
+    },
+}
+
+struct Supervisor {
+    shared: Rc<Shared>,
+    /// Runs under way at once.
+    slots: usize,
+    commands: mpsc::WeakUnboundedSender<Command>,
+    queue: Arc<Mutex<VecDeque<RunId>>>,
+    running: BTreeMap<RunId, mpsc::UnboundedSender<Message>>,
+    /// Why each run that is aside is.
+    aside: BTreeMap<RunId, StoreError>,
+    drivers: JoinSet<(RunId, End)>,
+}
+
+/// Serves until it is shut down, or until nobody holds the engine any more.
+pub(super) async fn run(
+    shared: Shared,
+    slots: usize,
+    mut inbox: mpsc::UnboundedReceiver<Command>,
+    commands: mpsc::WeakUnboundedSender<Command>,
+    queue: Arc<Mutex<VecDeque<RunId>>>,
+) {
+    let mut supervisor = Supervisor {
+        shared: Rc::new(shared),
+        slots,
+        commands,
+        queue,
+        running: BTreeMap::new(),
+        aside: BTreeMap::new(),
+        drivers: JoinSet::new(),
+    };
+    let answer = loop {
+        tokio::select! {
+            command = inbox.recv() => match command {
+                None => break None,
+                Some(Command::Shutdown { answer }) => break Some(answer),
+                Some(command) => supervisor.handle(command).await,
+            },
+            Some(ended) = supervisor.drivers.join_next_with_id() => supervisor.ended(ended).await,
+        }
+    };
+    supervisor.shared.hands.halt.cancel();
+    while let Some(ended) = supervisor.drivers.join_next_with_id().await {
+        supervisor.ended(ended).await;
+    }
+    if let Some(answer) = answer {
+        // Whoever asked may have gone.
+        answer.send(Ok(())).ok();
+    }
+}
+
+impl Supervisor {
+    async fn handle(&mut self, command: Command) {
+        match command {
+            Command::Launch(run) => self.enqueue(run),
+            Command::ResumeAll(answer) => {
+                let outcome = self.shared.journal.active().map_err(EngineError::from);
+                let outcome = outcome.map(|runs| {
+                    runs.iter().for_each(|run| self.enqueue(*run));
+                    runs.len()
+                });
+                answer.send(outcome).ok();
+            }
+            Command::Cancel { run, by, answer } => match self.running.get(&run) {
+                Some(driver) => self.hand_on(driver, Message::Cancel { by, answer }),
+                None => {
+                    let outcome = self.cancel_idle(run, by).await;
+                    answer.send(outcome).ok();
+                }
+            },
+            Command::Signal { run, signal, answer } => match self.running.get(&run) {
+                Some(driver) => self.hand_on(driver, Message::Signal { signal, answer }),
+                None => {
+                    let active = self.shared.journal.active().is_ok_and(|runs| runs.contains(&run));
+                    let error = if active { EngineError::NotBegun(run) } else { EngineError::NotActive(run) };
+                    answer.send(Err(error)).ok();
+                }
+            },
+            Command::Again { run, after } => {
+                if !self.running.contains_key(&run) {
+                    self.aside.insert(run, after);
+                    self.enqueue(run);
+                }
+            }
+            // Ends the loop before it gets here.
+            Command::Shutdown { .. } => {}
+        }
+    }
+
+    /// A driver that has just ended drops the message and with it the answer's other end: the caller hears `Stopped`.
+    fn hand_on(&self, driver: &mpsc::UnboundedSender<Message>, message: Message) {
+        driver.send(message).ok();
+    }
+
+    fn enqueue(&mut self, run: RunId) {
+        if self.running.contains_key(&run) || self.queue().contains(&run) {
+            return;
+        }
+        self.queue().push_back(run);
+        self.start_what_fits();
+    }
+
+    fn start_what_fits(&mut self) {
+        while self.running.len() < self.slots && !self.shared.hands.halt.is_cancelled() {
+            let Some(run) = self.queue().pop_front() else { return };
+            let (say, inbox) = mpsc::unbounded_channel();
+            self.running.insert(run, say.clone());
+            let after = self.aside.remove(&run);
+            let driving = driver::drive(Rc::clone(&self.shared), run, say, inbox, after);
+            self.drivers.spawn_local(async move { (run, driving.await) });
+        }
+    }
+
+    async fn ended(&mut self, ended: Result<(tokio::task::Id, (RunId, End)), tokio::task::JoinError>) {
+        let (run, end) = match ended {
+            Ok((_, ended)) => ended,
+            Err(error) => return self.broken(&error).await,
+        };
+        self.running.remove(&run);
+        match end {
+            End::Finished | End::Halted => {}
+            End::Lost(error) => tracing::error!(%run, %error, "a run was taken away from this engine"),
+            End::Aside(error @ (StoreError::Record { .. } | StoreError::Value { .. })) => {
+                let failure = Failure::new(
+                    FailureCode::JournalDiverged,
+                    Phase::ResolveIronicInstance,
+                    error.to_string(),
+                    "look at what the run has left half done, then enroll the host anew: that begins with a new journal",
+                );
+                self.fail(run, failure).await;
+            }
+            End::Aside(error) => self.put_aside(run, error),
+        }
+        self.start_what_fits();
+    }
+
+    /// The run keeps its device and its journal; it is driven again after a while.
+    fn put_aside(&mut self, run: RunId, error: StoreError) {
+        tracing::error!(%run, %error, "a run was put aside: its journal could not be written");
+        let (commands, clock) = (self.commands.clone(), Arc::clone(&self.shared.hands.clock));
+        tokio::task::spawn_local(async move {
+            clock.pause(ASIDE).await;
+            if let Some(commands) = commands.upgrade() {
+                commands.send(Command::Again { run, after: error }).ok();
+            }
+        });
+    }
+
+    /// A driver panicked: an error of the engine itself, which takes only that run with it (G12).
+    async fn broken(&mut self, error: &tokio::task::JoinError) {
+        tracing::error!(%error, "a driver broke");
+        // The drivers that are still there have their inboxes; the one that broke has dropped its own.
+        let lost: Vec<RunId> =
+            self.running.iter().filter(|(_, inbox)| inbox.is_closed()).map(|(run, _)| *run).collect();
+        for run in lost {
+            self.running.remove(&run);
+            let message = format!("the engine broke: {}", neutralize_to(&error.to_string(), 500));
+            self.fail(run, internal(Phase::ResolveIronicInstance, message)).await;
+        }
+        self.start_what_fits();
+    }
+
+    async fn fail(&mut self, run: RunId, failure: Failure) {
+        let outcome = Outcome::Failed { failure: Box::new(failure) };
+        if let Err(error) = driver::finish(&self.shared, run, vec![Event::Finished { outcome }]).await {
+            self.put_aside(run, error);
+        }
+    }
+
+    /// Cancels a run that no driver has. One that never began is over with that; another one goes on to its end.
+    async fn cancel_idle(&mut self, run: RunId, by: String) -> Result<(), EngineError> {
+        if !self.shared.journal.active()?.contains(&run) {
+            return Err(EngineError::NotActive(run));
+        }
+        let begun = self.shared.journal.end(run)? > 1;
+        let mut events = vec![Event::CancelRequested { by: by.clone() }];
+        if !begun {
+            events.push(Event::Finished { outcome: Outcome::Cancelled { by, left: Vec::new() } });
+        }
+        driver::finish(&self.shared, run, events).await?;
+        self.queue().retain(|queued| *queued != run);
+        if begun {
+            self.queue().push_front(run);
+            self.start_what_fits();
+        }
+        Ok(())
+    }
+
+    fn queue(&self) -> MutexGuard<'_, VecDeque<RunId>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
