@@ -105,7 +105,6 @@ async fn host_and_bmc_are_found_by_their_links_whatever_their_ids() {
     }
 }
 
-/// Proves: B16
 #[tokio::test]
 async fn each_supermicro_setting_is_found_in_the_capture_with_what_would_be_written() {
     let tree = Tree::captured("supermicro").await;
@@ -152,7 +151,6 @@ async fn each_supermicro_setting_is_found_in_the_capture_with_what_would_be_writ
     assert!(tree.requests().iter().all(|seen| seen.method == "GET"));
 }
 
-/// Proves: B16
 #[tokio::test]
 async fn without_the_vendors_own_resource_ntp_is_set_the_standard_way_and_syslog_is_absent() {
     let tree = Tree::start(Some("supermicro"), |seen| {
@@ -189,7 +187,6 @@ fn mac(text: &str) -> Mac {
     text.parse().unwrap()
 }
 
-/// Proves: L2
 #[tokio::test]
 async fn links_of_the_captured_supermicro_host_are_down_whether_or_not_a_port_says_so() {
     let tree = Tree::captured("supermicro").await;
@@ -208,7 +205,6 @@ async fn links_of_the_captured_supermicro_host_are_down_whether_or_not_a_port_sa
     assert_eq!((unlisted.state, unlisted.raw.as_deref()), (LinkState::Unknown, Some("not listed by the BMC")));
 }
 
-/// Proves: L2
 #[tokio::test]
 async fn links_of_the_other_vendors_captures_read_as_their_ports_and_interfaces_say() {
     let table = [("lenovo-xcc", Vendor::Lenovo), ("dell-idrac", Vendor::Dell), ("ami-megarac", Vendor::Ami)];
@@ -252,7 +248,6 @@ async fn a_bmc_without_any_source_of_links_is_unsupported_and_errors_are_errors(
     assert!(matches!(error, LinksError::Redfish(_)), "{error}");
 }
 
-/// Proves: L2
 /// Case: C-32
 #[tokio::test]
 async fn the_words_of_the_field_for_a_link_are_read_through_a_tree() {

@@ -191,7 +191,6 @@ async fn a_redirect_elsewhere_is_not_followed_and_gets_no_credential() {
     assert!(around.lines().len() < 6);
 }
 
-/// Proves: B3
 #[tokio::test]
 async fn after_one_refused_login_nothing_more_is_sent() {
     let tree = Tree::start(Some("supermicro"), |seen| {
@@ -309,7 +308,6 @@ async fn collections_are_read_through_pages_and_null_is_empty() {
     assert_eq!(client.list("/loop").await.unwrap().members.len(), 1);
 }
 
-/// Proves: Z3
 /// Case: C-33
 #[tokio::test]
 async fn one_broken_member_is_left_out_and_named() {
