@@ -1,9 +1,6 @@
 //! The lab's BMCs: shaped like a captured one, and strict where a real one is.
 
-#[path = "support/redfish_tree.rs"]
-#[allow(dead_code, reason = "shared with other tests, each of which uses a part of it")]
-mod redfish_tree;
-
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use muster::clients::http::{Auth, HttpClient, HttpOptions, Method, Request};
@@ -11,7 +8,6 @@ use muster::lab::Lab;
 use muster::lab::bmc::Settings;
 use muster::lab::build::bmc_password;
 use muster::lab::scenario::Scenario;
-use redfish_tree::{fixture, fixtures};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -102,6 +98,16 @@ const LEFT_OUT: &[&str] = &[
     "PowerOffDelaySeconds@Redfish.AllowableNumbers",
     "PowerOnDelaySeconds@Redfish.AllowableNumbers",
 ];
+
+/// The folder of the captured trees.
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/redfish")
+}
+
+/// A file of it as JSON.
+fn fixture(path: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(fixtures().join(path)).unwrap()).unwrap()
+}
 
 struct Bmc {
     lab: Lab,
