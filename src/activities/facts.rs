@@ -110,6 +110,15 @@ fn not_found(
     phase: Phase,
 ) -> Failure {
     let (host, url) = (&target.host, netbox.url().as_str().trim_end_matches('/'));
+    let here = named.iter().filter(|device| device.site.slug == target.site).count();
+    if here > 1 {
+        let message = format!(
+            "NetBox at {url} has {here} devices '{host}' in site '{}', none with id {}",
+            target.site, target.netbox_id
+        );
+        let action = format!("give each '{host}' its own name in NetBox, or sync the inventory and submit it again");
+        return Failure::new(FailureCode::DeviceNotFound, phase, message, action);
+    }
     let elsewhere: Vec<String> = named.iter().map(|d| format!("'{}'", neutralize(&d.site.slug))).collect();
     let (message, action) = if elsewhere.is_empty() {
         let now = by_id.map_or_else(String::new, |device| {

@@ -1,1 +1,68 @@
-//! Arguments and headless commands.
+//! Arguments and headless commands: every action of the console is a command too (G16).
+
+pub mod args;
+mod config;
+mod demo;
+mod enroll;
+mod exit;
+mod inventory;
+mod log;
+mod open;
+mod output;
+mod runs;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use args::{Arguments, Command};
+use clap::{CommandFactory, Parser};
+use exit::{Ending, Exit};
+
+/// Runs the command line to its end and gives back the exit code of the contract: 0 done, 1 failed, 2 refused or usage,
+/// 3 interrupted and resumable.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(usage) => {
+            let asked_for = !usage.use_stderr();
+            usage.print().ok(); // a closed pipe is no reason to fail differently
+            return if asked_for { Exit::Done } else { Exit::Refused }.into();
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => return Ending::refused(format!("no threads to run on: {e}")).report(),
+    };
+    let ended = runtime.block_on(dispatch(arguments));
+    // What still runs is in the journal; a task that hangs in a system call must not keep the shell waiting.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(500));
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(ending) => ending.report(),
+    }
+}
+
+async fn dispatch(arguments: Arguments) -> Result<Exit, Ending> {
+    let Arguments { place, command } = arguments;
+    match command {
+        None => open::console(&place).await,
+        Some(Command::Demo(demo)) => demo::demo(demo).await,
+        Some(Command::Lab(lab)) => demo::lab(lab).await,
+        Some(Command::Serve) => open::serve(&place).await,
+        Some(Command::Enroll(command)) => enroll::enroll(&place, command).await,
+        Some(Command::Runs { command }) => runs::runs(&place, command).await,
+        Some(Command::Inventory { command }) => inventory::inventory(&place, command).await,
+        Some(Command::Config { command }) => config::config(&place, command),
+        Some(Command::Completions { shell }) => {
+            let mut command = Arguments::command();
+            clap_complete::generate(shell, &mut command, "muster", &mut std::io::stdout());
+            Ok(Exit::Done)
+        }
+        Some(Command::Man) => {
+            let page = clap_mangen::Man::new(Arguments::command());
+            page.render(&mut std::io::stdout())
+                .map_err(|e| Ending::failed(format!("the page could not be printed: {e}")))?;
+            Ok(Exit::Done)
+        }
+    }
+}

@@ -106,7 +106,9 @@ fn of_connection(error: &HttpError, place: &Place<'_>, phase: Phase) -> Failure 
                 format!("check scheme and port of [sites.{site}.bmc], and which TLS versions the BMC offers"),
             ),
         };
-        return with(FailureCode::BmcTlsUntrusted, format!("BMC of '{host}' {what}: {error}"), action);
+        let failure = with(FailureCode::BmcTlsUntrusted, format!("BMC of '{host}' {what}: {error}"), action);
+        // A BMC that is just starting cuts handshakes too.
+        return Failure { retryable: trouble == TlsTrouble::NotTls, ..failure };
     }
     let message = format!("BMC of '{host}': {error}");
     match error {

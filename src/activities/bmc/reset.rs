@@ -10,7 +10,7 @@ use super::access::{Bmc, Parts, Trouble, store_failure};
 use super::prepare::vendor;
 use crate::activities::env::ActivityCx;
 use crate::clients::http::HttpError;
-use crate::clients::redfish::error::{RedfishError, tls_trouble};
+use crate::clients::redfish::error::{RedfishError, TlsTrouble, tls_trouble};
 use crate::clients::redfish::vendor::Dialect;
 use crate::clients::redfish::{Redfish, Resource};
 use crate::domain::failure::{Failure, FailureCode};
@@ -141,7 +141,10 @@ fn start_of(manager: &Resource) -> String {
 /// The BMC is not there, or not yet: no verdict on anything else.
 fn is_away(error: &RedfishError) -> bool {
     match error {
-        RedfishError::Http(error) => error.is_transient() && tls_trouble(error).is_none(),
+        // A connection that is cut in the handshake looks like a port without TLS.
+        RedfishError::Http(error) => {
+            error.is_transient() && matches!(tls_trouble(error), None | Some(TlsTrouble::NotTls))
+        }
         _ => false,
     }
 }

@@ -104,7 +104,10 @@ pub fn tls_trouble(error: &HttpError) -> Option<TlsTrouble> {
         Some(TlsTrouble::Expired)
     } else if says(&["notvalidforname", "not valid for name", "name mismatch"]) {
         Some(TlsTrouble::WrongName)
-    } else if says(&["corrupt message", "invalidcontenttype", "handshake", "fatal alert", "peer is incompatible"]) {
+    } else if says(&["corrupt message", "invalidcontenttype", "handshake", "fatal alert", "peer is incompatible"])
+        // A TCP connection that is refused says so; one that is reset while connecting was reset in the handshake.
+        || matches!(error, HttpError::Connect { .. }) && says(&["connection reset", "unexpected eof", "unexpectedeof"])
+    {
         Some(TlsTrouble::NotTls)
     } else {
         is_tls.then_some(TlsTrouble::Untrusted)

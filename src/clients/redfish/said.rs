@@ -54,13 +54,12 @@ impl Said {
             .find(|entry| entry.is_telling())
             .and_then(of_entry)
             // Supermicro writes `Message` with a capital letter.
-            .or_else(|| text_of(&error["message"]))
-            .or_else(|| text_of(&error["Message"]))
-            // A lone GeneralError: its text is the same everywhere, its resolution may tell something.
             .or_else(|| {
-                let general = entries.first()?;
-                [&general.resolution, &general.message].into_iter().find(|text| !text.is_empty()).cloned()
+                ["message", "Message"].into_iter().find_map(|key| text_of(&error[key]).filter(|t| !is_hollow(t)))
             })
+            // A lone GeneralError: its text is the same everywhere, its resolution may tell something.
+            .or_else(|| entries.iter().map(|entry| entry.resolution.clone()).find(|text| !text.is_empty()))
+            .or_else(|| text_of(&error["message"]).or_else(|| text_of(&error["Message"])))
             .unwrap_or_else(|| plain_text(body));
         Said { text, entries }
     }
@@ -91,6 +90,11 @@ pub fn property_refused(body: &Value) -> Option<String> {
         let text = if bad.message.is_empty() { bad.id } else { bad.message };
         Some(format!("{}: {text}", neutralize_to(property, 60)))
     })
+}
+
+/// The sentence that stands in every error body and says nothing.
+fn is_hollow(text: &str) -> bool {
+    text.to_ascii_lowercase().starts_with("a general error has occurred")
 }
 
 /// Extended info is a list, or one object on some firmwares.

@@ -1,0 +1,143 @@
+//! Submits enrollments: who may, with which gates, and never two at once for one device.
+
+use uuid::Uuid;
+
+use super::handle::App;
+use crate::domain::device::Device;
+use crate::domain::eligibility::{self, Refusal};
+use crate::domain::ids::RunId;
+use crate::domain::request::{EnrollParams, EnrollRequest};
+use crate::domain::run_view::RunView;
+use crate::store::{StoreError, Submit};
+
+/// Why a host is not enrolled now. Nothing was written anywhere.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    #[error("NetBox has no racked device '{0}'")]
+    UnknownHost(String),
+    #[error("'{host}' is the name of more than one device: in {}", sites.join(", "))]
+    AmbiguousHost { host: String, sites: Vec<String> },
+    #[error("{}", .0.message)]
+    Refused(Refusal),
+    /// G8.
+    #[error("run {} is enrolling this host already, started by {by}", run.short())]
+    Busy { run: RunId, by: String },
+    #[error("run {} has not ended", .0.short())]
+    NotEnded(RunId),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SubmitError {
+    /// The code for scripts.
+    pub fn code(&self) -> &'static str {
+        match self {
+            SubmitError::UnknownHost(_) => "host_unknown",
+            SubmitError::AmbiguousHost { .. } => "host_ambiguous",
+            SubmitError::Refused(refusal) => refusal.code,
+            SubmitError::Busy { .. } => "device_busy",
+            SubmitError::NotEnded(_) => "run_not_ended",
+            SubmitError::Store(_) => "store_failed",
+        }
+    }
+
+    /// What to do about it.
+    pub fn action(&self) -> String {
+        match self {
+            SubmitError::UnknownHost(_) => {
+                "check the spelling (`muster inventory list`), and that the device stands in a rack in NetBox"
+                    .to_owned()
+            }
+            SubmitError::AmbiguousHost { .. } => "give the devices names of their own in NetBox".to_owned(),
+            SubmitError::Refused(refusal) => refusal.action.clone(),
+            SubmitError::Busy { run, .. } => {
+                format!(
+                    "watch it with `muster runs watch {0}`, or cancel it with `muster runs cancel {0}`",
+                    run.short()
+                )
+            }
+            SubmitError::NotEnded(run) => {
+                format!("wait for it, or cancel it with `muster runs cancel {}`", run.short())
+            }
+            SubmitError::Store(_) => "mend what the sentence names, then try again".to_owned(),
+        }
+    }
+}
+
+impl App {
+    /// Submits one host: judged by the inventory's view (S1), with gates, options and routing as they stand now (G3).
+    pub async fn submit(&self, host: &str, params: EnrollParams, by: &str) -> Result<RunId, SubmitError> {
+        let device = self.device(host)?;
+        self.launch(&device, params, by, None).await
+    }
+
+    /// Runs an ended run's host again; `change` may alter its switches. The new run names the old one (G10).
+    pub async fn retry(
+        &self,
+        run: RunId,
+        change: impl FnOnce(&mut EnrollParams),
+        by: &str,
+    ) -> Result<RunId, SubmitError> {
+        let row = self.inner.store.run(run)?;
+        if row.status.is_active() {
+            return Err(SubmitError::NotEnded(run));
+        }
+        let request = RunView::of(&self.inner.store.records(run)?).request;
+        let mut params = request.map(|request| request.params).unwrap_or_default();
+        change(&mut params);
+        let device = self.device(&row.host)?;
+        self.launch(&device, params, by, Some(run)).await
+    }
+
+    /// What a submission of this host would be refused for now, if for anything.
+    pub fn refusal(&self, host: &str) -> Result<(), SubmitError> {
+        let device = self.device(host)?;
+        eligibility::check(&device, &self.inner.rules).map_err(SubmitError::Refused)
+    }
+
+    fn device(&self, host: &str) -> Result<Device, SubmitError> {
+        let mut named = self.inner.store.devices_named(host)?;
+        match named.len() {
+            0 => Err(SubmitError::UnknownHost(host.to_owned())),
+            1 => Ok(named.remove(0)),
+            _ => Err(SubmitError::AmbiguousHost {
+                host: host.to_owned(),
+                sites: named.into_iter().map(|device| device.site).collect(),
+            }),
+        }
+    }
+
+    async fn launch(
+        &self,
+        device: &Device,
+        params: EnrollParams,
+        by: &str,
+        retry_of: Option<RunId>,
+    ) -> Result<RunId, SubmitError> {
+        eligibility::check(device, &self.inner.rules).map_err(SubmitError::Refused)?;
+        let Some(site) = self.inner.settings.sites.get(&device.site) else {
+            // The check above has refused such a site; a race with a reload must still not panic.
+            return Err(SubmitError::UnknownHost(device.name.clone()));
+        };
+        let request = EnrollRequest {
+            host: device.name.clone(),
+            netbox_id: device.netbox_id,
+            site: device.site.clone(),
+            device_class: device.device_class.clone(),
+            params,
+            options: site.options.clone(),
+            routing: self.inner.settings.routing(&device.site),
+            submitted_by: by.to_owned(),
+            submitted_at: self.now(),
+            retry_of,
+        };
+        let run = RunId(Uuid::now_v7());
+        match self.inner.store.submit(run, request).await? {
+            Submit::Accepted => {
+                self.inner.engine.launch(run);
+                Ok(run)
+            }
+            Submit::Busy { run, by } => Err(SubmitError::Busy { run, by }),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The command line. Its forms are a contract: scripts rely on them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::domain::ids::NodeUuid;
+use crate::domain::request::EnrollParams;
+
+/// The console of the engineer at the rack: enrolls racked hosts into Ironic and shows what is waited for.
+#[derive(Debug, Parser)]
+#[command(name = "muster", version = version(), max_term_width = 100, propagate_version = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub place: Place,
+    /// Without a command the console opens.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Where configuration and state are, and which site is meant.
+#[derive(Debug, Clone, Args)]
+pub struct Place {
+    /// Configuration file; else MUSTER_CONFIG, else config.toml in the platform's configuration folder.
+    #[arg(long, global = true, value_name = "FILE", env = "MUSTER_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Folder of the store and the log; else MUSTER_STATE_DIR, else the platform's state folder.
+    #[arg(long, global = true, value_name = "DIR", env = "MUSTER_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Only this site (NetBox slug).
+    #[arg(long, global = true, value_name = "SITE")]
+    pub site: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Open the console on the embedded lab: nothing to configure, nothing real is touched.
+    Demo(Demo),
+    /// Serve the embedded lab: NetBox, Ironic, BMCs and a DHCP host on loopback.
+    Lab(Lab),
+    /// Run the engine without a screen: a service unit's job.
+    Serve,
+    /// Enroll hosts and follow them to their end.
+    Enroll(Enroll),
+    /// Look at runs, and steer them.
+    Runs {
+        #[command(subcommand)]
+        command: Runs,
+    },
+    /// The racked devices, as NetBox has them.
+    Inventory {
+        #[command(subcommand)]
+        command: Inventory,
+    },
+    /// The configuration.
+    Config {
+        #[command(subcommand)]
+        command: Config,
+    },
+    /// Print completions for a shell.
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page.
+    Man,
+}
+
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Scenario file (TOML); else the built-in fleet of two sites.
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// How many seconds of the lab pass in one second.
+    #[arg(long, value_name = "N")]
+    pub speed: Option<f64>,
+    /// ASCII glyphs and borders only.
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Lab {
+    /// Scenario file (TOML); else the built-in fleet of two sites.
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// How many seconds of the lab pass in one second.
+    #[arg(long, value_name = "N")]
+    pub speed: Option<f64>,
+    /// Write muster's configuration for this lab here (its secrets beside it); else into a temporary folder.
+    #[arg(long, value_name = "FILE")]
+    pub write_config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Enroll {
+    /// NetBox device names.
+    #[arg(required = true, value_name = "HOST")]
+    pub hosts: Vec<String>,
+    #[command(flatten)]
+    pub switches: Switches,
+    /// Start the first host alone; the others wait until it has succeeded.
+    #[arg(long)]
+    pub canary: bool,
+    /// Submit and leave; a console or `muster serve` on the same state folder carries the runs out.
+    #[arg(long)]
+    pub detach: bool,
+    /// Do not ask before a deployed host's BMC is touched.
+    #[arg(long)]
+    pub yes: bool,
+    /// One JSON object a line: the events, and at the end one `finished` for each host.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The switches of an enrollment.
+#[derive(Debug, Clone, Args)]
+pub struct Switches {
+    /// Skip the inspection and its checks: a diagnostic bypass that proves no enrollment.
+    #[arg(long, conflicts_with = "force_inspection")]
+    pub no_inspection: bool,
+    /// Inspect afresh even where the data at hand passes every check.
+    #[arg(long)]
+    pub force_inspection: bool,
+    /// Cold-reset the BMC even where no password was rotated.
+    #[arg(long)]
+    pub force_bmc_restart: bool,
+    /// The UUID that the node gets if it is created.
+    #[arg(long, value_name = "U")]
+    pub node_uuid: Option<NodeUuid>,
+    /// Total attempts of each step; 1 fails fast.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub max_attempts: Option<u32>,
+}
+
+impl From<&Switches> for EnrollParams {
+    fn from(switches: &Switches) -> Self {
+        EnrollParams {
+            run_inspection: !switches.no_inspection,
+            force_inspection: switches.force_inspection,
+            force_bmc_restart: switches.force_bmc_restart,
+            node_uuid: switches.node_uuid,
+            max_attempts: switches.max_attempts,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Runs {
+    /// All runs, newest first.
+    List {
+        #[arg(long)]
+        json: bool,
+    },
+    /// One run: phases, waits, changes, failure.
+    Show {
+        run: String,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Follow a run to its end; one that was interrupted is resumed.
+    Watch {
+        run: String,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a failed run's host again with the same switches.
+    Retry {
+        run: String,
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a run at its next await.
+    Cancel { run: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Inventory {
+    /// Read NetBox and Ironic now.
+    Sync,
+    /// All racked devices.
+    List {
+        #[arg(long)]
+        json: bool,
+    },
+    /// One device.
+    Show { host: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Read the configuration and say everything that is wrong with it.
+    Check,
+    /// Print an example with every key.
+    Init,
+}
+
+/// Version with build info (K5).
+fn version() -> &'static str {
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("MUSTER_BUILD"), ")")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_forms_of_the_contract_are_taken() {
+        for line in [
+            "muster",
+            "muster --config a.toml --state-dir s --site osl1 runs list --json",
+            "muster enroll gpu-1 gpu-2 --force-inspection --max-attempts 1 --canary --detach --yes --json",
+            "muster enroll gpu-1 --no-inspection --force-bmc-restart --node-uuid 6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+            "muster runs show 3f2a",
+            "muster runs watch 3f2a --json",
+            "muster lab --scenario x.toml --speed 20 --write-config c.toml",
+            "muster demo --speed 20",
+            "muster inventory list --json",
+            "muster config check",
+            "muster completions bash",
+        ] {
+            Arguments::try_parse_from(line.split(' ')).unwrap_or_else(|e| panic!("{line}: {e}"));
+        }
+        for line in
+            ["muster enroll", "muster enroll a --max-attempts 0", "muster enroll a --no-inspection --force-inspection"]
+        {
+            assert!(Arguments::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
+    }
+}

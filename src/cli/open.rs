@@ -1,0 +1,103 @@
+//! Opens the application where a command needs it: configuration found and read, state folder found, log begun.
+
+use std::path::{Path, PathBuf};
+
+use super::args::Place;
+use super::exit::{Ending, Exit};
+use super::{log, output};
+use crate::app::App;
+use crate::config::settings::Settings;
+use crate::config::{self, paths};
+use crate::tui;
+
+/// Reads the configuration that the command line means.
+pub fn settings(place: &Place) -> Result<(PathBuf, Settings), Ending> {
+    let path = paths::config_file(place.config.clone()).map_err(|e| Ending::refused(e.to_string()))?;
+    let settings = config::load(&path).map_err(|errors| {
+        Ending::refused(errors.to_string())
+            .with_action(format!("mend '{}'; `muster config init` prints an example with every key", path.display()))
+    })?;
+    if let Some(site) = &place.site
+        && !settings.sites.contains_key(site)
+    {
+        let known: Vec<&str> = settings.sites.keys().map(String::as_str).collect();
+        return Err(Ending::refused(format!("the configuration has no site '{site}'"))
+            .with_action(format!("known sites: {}", known.join(", "))));
+    }
+    Ok((path, settings))
+}
+
+/// The folder of the store and the log.
+pub fn state_dir(place: &Place) -> Result<PathBuf, Ending> {
+    paths::state_dir(place.state_dir.clone()).map_err(|e| Ending::refused(e.to_string()))
+}
+
+/// Opens the application for a headless command.
+pub async fn headless(place: &Place) -> Result<App, Ending> {
+    let (_, settings) = settings(place)?;
+    let state = state_dir(place)?;
+    log::to_file(&state)?;
+    app(settings, &state).await
+}
+
+/// Opens the application on a state folder.
+pub async fn app(settings: Settings, state: &Path) -> Result<App, Ending> {
+    App::open(settings, state).await.map_err(|e| Ending::refused(e.to_string()))
+}
+
+/// `muster`: the console.
+pub async fn console(place: &Place) -> Result<Exit, Ending> {
+    let (_, settings) = settings(place)?;
+    let state = state_dir(place)?;
+    log::for_console(&state)?;
+    let options = tui::TuiOptions {
+        theme: settings.console.theme.clone(),
+        ascii: settings.console.ascii,
+        mouse: settings.console.mouse,
+        site: place.site.clone(),
+        title: None,
+    };
+    let app = app(settings, &state).await?;
+    let shown = tui::run(app.clone(), options).await;
+    app.shutdown().await;
+    shown.map(|()| Exit::Done).map_err(|e| Ending::failed(e.to_string()))
+}
+
+/// `muster serve`: the engine without a screen, until it is told to stop.
+pub async fn serve(place: &Place) -> Result<Exit, Ending> {
+    let app = headless(place).await?;
+    output::line("muster serves; stop it with Ctrl-C or SIGTERM, runs go on at the next start");
+    stop_asked().await;
+    app.shutdown().await;
+    Ok(Exit::Done)
+}
+
+/// Ends when the process is asked to stop: SIGINT, SIGTERM or SIGHUP.
+pub async fn stop_asked() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).ok();
+    let (mut int, mut term, mut hup) =
+        (listen(SignalKind::interrupt()), listen(SignalKind::terminate()), listen(SignalKind::hangup()));
+    async fn next(signal: &mut Option<tokio::signal::unix::Signal>) {
+        match signal {
+            Some(signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+    tokio::select! {
+        () = next(&mut int) => {}
+        () = next(&mut term) => {}
+        () = next(&mut hup) => {}
+    }
+}
+
+/// Who starts runs from here: the login name, for the people who share a console.
+pub fn operator() -> String {
+    ["SUDO_USER", "USER", "LOGNAME"]
+        .iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .find(|name| !name.trim().is_empty())
+        .unwrap_or_else(|| "unknown".to_owned())
+}

@@ -1,0 +1,202 @@
+//! What headless commands print: lines for people, JSON objects for scripts.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::domain::event::{Body, Event, Observation, RunRecord};
+use crate::domain::failure::Failure;
+use crate::domain::ids::RunId;
+use crate::domain::run_view::{PhaseStatus, RunState, RunView};
+use crate::domain::text::neutralize;
+
+/// Prints a line. A reader that went away (a closed pipe) ends the printing, not the run.
+pub fn line(text: &str) {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).ok();
+}
+
+/// Prints one JSON object.
+pub fn object(value: &Value) {
+    line(&value.to_string());
+}
+
+/// A record as one line of `--json`: journal events by their name, observations as `{"event":"observation", …}`. The end
+/// of a run is told by [`finished`] alone.
+pub fn record(host: &str, record: &RunRecord) -> Option<Value> {
+    if matches!(&record.body, Body::Journal(Event::Finished { .. })) {
+        return None;
+    }
+    let mut value = serde_json::to_value(record).ok()?;
+    let map = value.as_object_mut()?;
+    map.insert("host".to_owned(), host.into());
+    if matches!(record.body, Body::Observation(_)) {
+        map.insert("event".to_owned(), "observation".into());
+    }
+    Some(value)
+}
+
+/// The last line of a host in `--json`: a contract.
+pub fn finished(run: RunId, host: &str, status: &str, failure: Option<&Failure>) -> Value {
+    json!({ "event": "finished", "run": run, "host": host, "status": status, "failure": failure.map(failure_fields) })
+}
+
+fn failure_fields(failure: &Failure) -> Value {
+    json!({
+        "code": failure.code,
+        "phase": failure.phase,
+        "owner": failure.owner,
+        "retryable": failure.retryable,
+        "message": failure.message,
+        "action": failure.action,
+        "evidence": failure.evidence,
+    })
+}
+
+/// What of a record a person follows on a plain terminal; most records say nothing here.
+pub fn sentence(record: &RunRecord) -> Option<String> {
+    let text = match &record.body {
+        Body::Observation(observation) => match observation {
+            Observation::PhaseStarted { phase, attempt: 1 } => format!("{}: begins", phase.label()),
+            Observation::PhaseStarted { phase, attempt } => format!("{}: attempt {attempt}", phase.label()),
+            Observation::PhaseSkipped { phase, why } => format!("{}: skipped, {why}", phase.label()),
+            Observation::PhaseDone { phase, note } => format!("{}: done, {note}", phase.label()),
+            Observation::Warned { phase, message } => format!("{}: warning: {message}", phase.label()),
+            Observation::AttemptFailed { attempt, failure, .. } => {
+                format!("{}: attempt {attempt} failed: {}", failure.phase.label(), failure.message)
+            }
+            Observation::Note { system, text } => format!("{system}: {text}"),
+            Observation::Wrote { system, target, what, before, after } => match before.is_empty() {
+                true => format!("{system}: {target}: {what} → {after}"),
+                false => format!("{system}: {target}: {what} {before} → {after}"),
+            },
+            Observation::Attempt { .. }
+            | Observation::Links { .. }
+            | Observation::Verified { .. }
+            | Observation::Node { .. }
+            | Observation::Cleaning { .. } => return None,
+        },
+        Body::Journal(Event::TimerSet { reason, .. }) => format!("{}: waiting: {}", reason.phase.label(), reason.text),
+        Body::Journal(Event::CancelRequested { by }) => format!("cancel asked for by {by}"),
+        Body::Journal(_) => return None,
+    };
+    Some(neutralize(&text).into_owned())
+}
+
+/// The failure as a person reads it: fact, owner, action.
+pub fn failure_lines(failure: &Failure) -> Vec<String> {
+    vec![
+        format!("{} in {} ({})", failure.code, failure.phase.label(), failure.owner),
+        format!("  {}", neutralize(&failure.message)),
+        format!("  → {}", neutralize(&failure.action)),
+    ]
+}
+
+/// Where a run stands, in one word.
+pub fn state_word(state: RunState) -> &'static str {
+    match state {
+        RunState::Queued => "queued",
+        RunState::Running => "running",
+        RunState::Cancelling => "cancelling",
+        RunState::Succeeded => "succeeded",
+        RunState::Failed => "failed",
+        RunState::Cancelled => "cancelled",
+    }
+}
+
+/// A whole run on a page.
+pub fn page(view: &RunView, now: Timestamp) -> Vec<String> {
+    let mut lines = Vec::new();
+    let request = view.request.as_deref();
+    let host = request.map_or("?", |r| r.host.as_str());
+    let by = request.map_or("?", |r| r.submitted_by.as_str());
+    let run = view.run.map_or(String::new(), |run| run.to_string());
+    lines.push(format!("run {run}  {}  {}  by {}", neutralize(host), state_word(view.state()), neutralize(by)));
+    for phase in &view.phases {
+        let (glyph, word) = match phase.status {
+            PhaseStatus::Pending => ("○", "not yet"),
+            PhaseStatus::Running => ("»", "running"),
+            PhaseStatus::Done => ("✓", "done"),
+            PhaseStatus::Warned => ("!", "warned"),
+            PhaseStatus::Skipped => ("–", "skipped"),
+            PhaseStatus::Failed => ("✗", "failed"),
+            PhaseStatus::Cancelled => ("x", "cancelled"),
+        };
+        let took = match (phase.started_at, phase.ended_at) {
+            (Some(start), end) => span(end.unwrap_or(now).duration_since(start)),
+            (None, _) => String::new(),
+        };
+        let line = format!("  {glyph} {word:<9} {:<15} {took:>7}  {}", phase.phase.label(), neutralize(&phase.note));
+        lines.push(line.trim_end().to_owned());
+    }
+    if let Some(wait) = view.wait.as_ref().filter(|_| view.outcome.is_none()) {
+        let gives_up = wait
+            .reason
+            .gives_up_at
+            .map_or(String::new(), |at| format!(", gives up in {}", span(at.duration_since(now))));
+        lines.push(format!(
+            "waiting for {}, since {}{gives_up}",
+            neutralize(&wait.reason.text),
+            span(now.duration_since(wait.since))
+        ));
+    }
+    if !view.writes.is_empty() {
+        lines.push("changed:".to_owned());
+        for write in &view.writes {
+            let text =
+                format!("  {}: {}: {} {} → {}", write.system, write.target, write.what, write.before, write.after);
+            lines.push(neutralize(&text).into_owned());
+        }
+    }
+    if let Some(failure) = view.failure() {
+        lines.extend(failure_lines(failure));
+    }
+    lines
+}
+
+/// A length of time as `7:12` or `1:02:03`; a negative one is nothing.
+pub fn span(length: jiff::SignedDuration) -> String {
+    let seconds = length.as_secs().max(0);
+    match seconds / 3600 {
+        0 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        hours => format!("{hours}:{:02}:{:02}", seconds % 3600 / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::failure::FailureCode;
+    use crate::domain::phase::Phase;
+
+    #[test]
+    fn the_last_line_of_a_host_has_the_fields_of_the_contract() {
+        let failure = Failure::new(FailureCode::LinkAllDown, Phase::Inspection, "m", "a");
+        let run: RunId = "0193b7c6-0000-7000-8000-000000000001".parse().unwrap();
+        let value = finished(run, "gpu-1", "failed", Some(&failure));
+        let keys: Vec<&str> = value["failure"].as_object().unwrap().keys().map(String::as_str).collect();
+        for key in ["code", "phase", "owner", "retryable", "message", "action", "evidence"] {
+            assert!(keys.contains(&key), "{key}");
+        }
+        assert_eq!(value["failure"]["code"], "LINK_ALL_DOWN");
+        assert_eq!(value["failure"]["owner"], "ONSITE");
+        assert!(finished(run, "gpu-1", "succeeded", None)["failure"].is_null());
+    }
+
+    #[test]
+    fn an_observation_is_an_event_of_its_own_kind() {
+        let observed = RunRecord {
+            run: "0193b7c6-0000-7000-8000-000000000001".parse().unwrap(),
+            n: 3,
+            at: Timestamp::UNIX_EPOCH,
+            body: Body::Observation(Observation::Note { system: "ironic".into(), text: "x\u{1b}[2J".into() }),
+        };
+        let value = record("gpu-1", &observed).unwrap();
+        assert_eq!(
+            (&value["event"], &value["observed"], &value["host"]),
+            (&json!("observation"), &json!("note"), &json!("gpu-1"))
+        );
+        assert_eq!(sentence(&observed).unwrap(), "ironic: x\u{fffd}[2J");
+    }
+}

@@ -1,0 +1,132 @@
+//! `muster runs …`: looks at runs and steers them.
+
+use std::io::IsTerminal;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::args::{Place, Runs};
+use super::enroll::{Followed, follow};
+use super::exit::{Ending, Exit};
+use super::{open, output};
+use crate::app::{App, AppError, RunSummary, Runs as History};
+use crate::domain::ids::RunId;
+use crate::domain::run_view::RunView;
+use crate::domain::text::neutralize;
+
+pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
+    // Looking needs no engine: it works beside the console that has it.
+    match &command {
+        Runs::List { json } => return list(&history(place)?, place, *json),
+        Runs::Show { run, json } => {
+            let runs = history(place)?;
+            let run = runs.find(run).map_err(unknown)?;
+            return show(&runs, run, *json);
+        }
+        Runs::Watch { .. } | Runs::Retry { .. } | Runs::Cancel { .. } => {}
+    }
+    let app = open::headless(place).await?;
+    let done = carry_out(&app, command).await;
+    app.shutdown().await;
+    done
+}
+
+async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
+    match command {
+        Runs::List { .. } | Runs::Show { .. } => Ok(Exit::Done), // answered above, without an engine
+        Runs::Watch { run, json } => {
+            let run = find(app, &run)?;
+            watch(app, run, json).await
+        }
+        Runs::Retry { run, json } => {
+            let run = find(app, &run)?;
+            let retried = app.retry(run, |_| {}, &open::operator()).await;
+            let next = retried.map_err(|e| Ending::refused(e.to_string()))?;
+            watch(app, next, json).await
+        }
+        Runs::Cancel { run } => {
+            let run = find(app, &run)?;
+            app.cancel(run, &open::operator()).await.map_err(failed)?;
+            watch(app, run, false).await
+        }
+    }
+}
+
+fn list(runs: &History, place: &Place, json: bool) -> Result<Exit, Ending> {
+    let mut rows = runs.list().map_err(failed)?;
+    rows.retain(|row| place.site.as_ref().is_none_or(|site| &row.site == site));
+    if rows.is_empty() && !json {
+        output::line("no runs yet; `muster enroll HOST` starts one");
+    }
+    for row in &rows {
+        if json {
+            output::object(&summary(row));
+        } else {
+            let code = row.failure.as_ref().map_or(String::new(), |f| format!("  {}: {}", f.code, f.message));
+            let at = row.submitted_at.strftime("%Y-%m-%d %H:%M:%S");
+            let text =
+                format!("{}  {at}  {:<16} {:<11} by {}{code}", row.run.short(), row.host, row.status.as_str(), row.by);
+            output::line(&neutralize(&text));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn summary(row: &RunSummary) -> serde_json::Value {
+    json!({
+        "run": row.run,
+        "host": row.host,
+        "site": row.site,
+        "by": row.by,
+        "status": row.status.as_str(),
+        "submitted_at": row.submitted_at,
+        "finished_at": row.finished_at,
+        "failure": row.failure,
+        "retry_of": row.retry_of,
+    })
+}
+
+fn show(runs: &History, run: RunId, json: bool) -> Result<Exit, Ending> {
+    let records = runs.records(run).map_err(failed)?;
+    let view = RunView::of(&records);
+    if json {
+        let host = view.request.as_ref().map_or(String::new(), |r| r.host.clone());
+        for line in records.iter().filter_map(|record| output::record(&host, record)) {
+            output::object(&line);
+        }
+        if let Some(outcome) = &view.outcome {
+            output::object(&output::finished(run, &host, outcome.status(), view.failure()));
+        }
+    } else {
+        output::page(&view, Timestamp::now()).iter().for_each(|line| output::line(line));
+    }
+    Ok(Exit::Done)
+}
+
+async fn watch(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {
+    let records = app.records(run).map_err(failed)?;
+    let host = RunView::of(&records).request.map_or(String::new(), |r| r.host.clone());
+    if !json && std::io::stdout().is_terminal() {
+        output::line(&format!("run {run} of {}", neutralize(&host)));
+    }
+    let ended = follow(app, vec![Followed { run, host }], json).await?;
+    Ok(ended)
+}
+
+/// The run that a person means by a full id or its last characters.
+fn find(app: &App, text: &str) -> Result<RunId, Ending> {
+    app.find_run(text).map_err(unknown)
+}
+
+fn history(place: &Place) -> Result<History, Ending> {
+    let state = open::state_dir(place)?;
+    History::open(&state).map_err(|e| Ending::refused(e.to_string()))
+}
+
+fn unknown(e: AppError) -> Ending {
+    Ending::refused(e.to_string()).with_action("see `muster runs list` for the ids")
+}
+
+fn failed(e: AppError) -> Ending {
+    Ending::failed(e.to_string())
+}

@@ -1,0 +1,61 @@
+//! Kills the real binary with SIGKILL in each phase of an enrollment, starts it again, and holds end and ledger against an
+//! undisturbed run.
+
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
+#[path = "support/binary.rs"]
+mod binary;
+
+use std::collections::BTreeMap;
+
+use binary::{LabProcess, Running};
+use muster::domain::phase::Phase;
+
+const HOST: &str = "gpu-b07-29";
+const SPEED: u32 = 60;
+
+/// What must not happen twice: requests that create something or set off a process.
+fn once_only(writes: &[String]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for write in writes {
+        let creates = write.contains(" POST ") && !write.contains("/traits");
+        let sets_off =
+            write.contains("/states/provision") || write.contains("/states/power") || write.contains("restart");
+        if creates || sets_off {
+            *counts.entry(without_uuids(write)).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+/// The same request of another run: what the server named by itself differs.
+fn without_uuids(write: &str) -> String {
+    let is_uuid = |part: &str| part.len() == 36 && part.bytes().filter(|b| *b == b'-').count() == 4;
+    write.split('/').map(|part| if is_uuid(part) { "UUID" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+/// Proves: G5, G6
+#[test]
+fn a_run_killed_in_any_phase_ends_as_the_undisturbed_one() {
+    let undisturbed = {
+        let lab = LabProcess::start(SPEED, None);
+        let ended = lab.run(&["enroll", HOST, "--json"]);
+        assert_eq!(ended.code(), Some(0), "{ended}");
+        once_only(&lab.writes())
+    };
+    assert!(!undisturbed.is_empty());
+    let phases = Phase::ALL.into_iter().filter(|phase| *phase != Phase::DriverSwitch);
+    for phase in phases {
+        let lab = LabProcess::start(SPEED, None);
+        let mut running = Running::start(lab.command(&["enroll", HOST, "--json"]));
+        let needle = format!("\"phase\":\"{}\"", phase.as_str());
+        let seen = running.wait_for(phase.as_str(), |line| line.contains("phase_started") && line.contains(&needle));
+        assert!(seen.is_some(), "{}: the phase was never entered: {}", phase.as_str(), running.end());
+        running.kill();
+        let ended = lab.run(&["enroll", HOST, "--json"]);
+        assert_eq!(ended.code(), Some(0), "{}: {ended}", phase.as_str());
+        assert_eq!(ended.finished(HOST)["status"], "succeeded");
+        let runs = lab.run(&["runs", "list", "--json"]).events();
+        assert_eq!(runs.len(), 1, "{}: the run was resumed, not begun anew: {runs:#?}", phase.as_str());
+        assert_eq!(once_only(&lab.writes()), undisturbed, "{}: writes that happen once", phase.as_str());
+    }
+}
