@@ -1,5 +1,6 @@
 //! The enrollment workflow against a scripted world: its order, gates, waits, reruns and ends, in virtual time.
 
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/script.rs"]
 mod script;
 
