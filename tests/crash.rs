@@ -59,3 +59,26 @@ fn a_run_killed_in_any_phase_ends_as_the_undisturbed_one() {
         assert_eq!(once_only(&lab.writes()), undisturbed, "{}: writes that happen once", phase.as_str());
     }
 }
+
+/// Proves: G3
+#[test]
+fn a_gate_that_is_switched_off_meanwhile_changes_no_run_under_way() {
+    let lab = LabProcess::start(SPEED, None);
+    let mut running = Running::start(lab.command(&["enroll", HOST, "--json"]));
+    assert!(running.wait_for("the status gate", |line| line.contains("\"phase\":\"status_gate\"")).is_some());
+    running.kill();
+    let text = std::fs::read_to_string(&lab.config).unwrap();
+    let changed =
+        text.replace("[sites.osl1.gates]", "[sites.osl1.gates]\nconfigure_dhcp = false\nconfigure_bmc = false");
+    assert_ne!(text, changed);
+    std::fs::write(&lab.config, changed).unwrap();
+    let ended = lab.run(&["enroll", HOST, "--json"]);
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let writes = lab.writes();
+    for system in ["dhcp ", "bmc "] {
+        assert!(writes.iter().any(|write| write.starts_with(system)), "{system}: {writes:#?}");
+    }
+    let skipped = ended.events().into_iter().filter(|event| event["observed"] == "phase_skipped");
+    let skipped: Vec<String> = skipped.map(|event| event["phase"].to_string()).collect();
+    assert_eq!(skipped, ["\"driver_switch\""]);
+}

@@ -434,6 +434,18 @@ fn failing_cleans(times: u32) -> World {
     })
 }
 
+/// Proves: C2
+#[test]
+fn a_node_that_is_available_by_the_time_of_the_clean_goes_straight_to_finalize() {
+    let world = good_world(|name, input, _| {
+        (name == "ironic.prelude" && input["half"] == "cleaning")
+            .then(|| Ok(json!({"prelude": "satisfied", "node": NODE, "state": "available"})))
+    });
+    let played = play(request(), None, world);
+    assert!(played.result.is_ok(), "{:?}", played.result);
+    assert_eq!((played.count("ironic.provide"), played.count("fleet.prove")), (0, 1));
+}
+
 /// Proves: C4
 #[test]
 fn a_failed_clean_is_started_again_while_attempts_are_left() {
