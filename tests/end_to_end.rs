@@ -1,5 +1,6 @@
 //! The real binary on the lab: a host enrolled, a host miscabled, a rerun that writes nothing, and every bad input.
 
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/binary.rs"]
 mod binary;
 
@@ -32,8 +33,8 @@ fn a_staged_host_ends_available_and_its_rerun_writes_nothing() {
         |what: &str| writes.iter().position(|w| w.contains(what)).unwrap_or_else(|| panic!("no {what}: {writes:#?}"));
     // The order of the phases, seen from outside.
     let order = [
-        place("ssh "),
-        place("redfish "),
+        place("dhcp "),
+        place("bmc "),
         place("ironic POST /v1/nodes"),
         place("POST /v1/portgroups"),
         place("POST /v1/ports"),
@@ -87,7 +88,7 @@ fn swapped_cables_are_said_to_be_that_with_both_ends() {
 #[test]
 fn refusals_name_what_to_mend_and_exit_with_2() {
     let lab = LabProcess::start(SPEED, None);
-    for (host, part) in [("gpu-b07-35", "unit"), ("no-such-host", "no-such-host"), ("gpu-b06-33", "failed")] {
+    for (host, part) in [("gpu-b07-35", "position"), ("no-such-host", "no-such-host"), ("gpu-b06-33", "failed")] {
         let ended = lab.run(&["enroll", host]);
         assert_eq!(ended.code(), Some(2), "{ended}");
         assert!(ended.stderr.contains(part), "{part}: {ended}");
@@ -104,7 +105,7 @@ fn refusals_name_what_to_mend_and_exit_with_2() {
 fn a_missing_or_wrong_configuration_is_one_sentence_and_exit_2() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("none.toml");
-    let ended = binary::Running::start(muster(&["--config", missing.to_str().unwrap(), "runs", "list"])).end();
+    let ended = binary::Running::start(muster(&["--config", missing.to_str().unwrap(), "enroll", HEALTHY])).end();
     assert_eq!(ended.code(), Some(2), "{ended}");
     assert!(ended.stderr.contains("none.toml"), "{ended}");
     no_panic(&ended);
@@ -164,11 +165,19 @@ fn a_refused_token_says_so_and_who_mends_it() {
 #[test]
 fn a_wrong_host_key_stops_before_anything_is_sent() {
     let lab = LabProcess::start(SPEED, None);
-    lab.fault(serde_json::json!({"kind": "ssh_host_key_changed"}));
+    // Another key than the one that the host shows, under the same name.
+    let vault = lab.folder.path().join("vault.toml");
+    let text = std::fs::read_to_string(&vault).unwrap();
+    let pinned = text.split("ssh-ed25519 ").nth(1).unwrap().split([' ', '"', '\n', '\\']).next().unwrap().to_owned();
+    std::fs::write(
+        &vault,
+        text.replace(&pinned, "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"),
+    )
+    .unwrap();
     let ended = lab.run(&["enroll", HEALTHY, "--json"]);
     assert_eq!(ended.code(), Some(1), "{ended}");
     let failure = &ended.finished(HEALTHY)["failure"];
     assert_eq!(failure["code"], "DHCP_HOST_KEY_CHANGED", "{failure:#}");
     assert_eq!(failure["owner"], "NETOPS");
-    assert!(!lab.writes().iter().any(|w| w.starts_with("ssh")), "{:#?}", lab.writes());
+    assert!(!lab.writes().iter().any(|w| w.starts_with("dhcp")), "{:#?}", lab.writes());
 }

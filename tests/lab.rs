@@ -13,7 +13,7 @@ use muster::lab::build::{BMC_USER, bmc_password};
 use muster::lab::faults::Fault;
 use muster::lab::ledger::System;
 use muster::lab::machine::{Link, PowerAction};
-use muster::lab::scenario::Scenario;
+use muster::lab::scenario::{HostScenario, Scenario};
 use serde_json::{Value, json};
 
 const HOST: &str = "gpu-b07-37";
@@ -506,4 +506,39 @@ fn a_scenario_with_a_mistake_says_where() {
     let scenario = Scenario::parse(&twice).unwrap();
     let error = muster::lab::build::build(&scenario).unwrap_err().to_string();
     assert!(error.contains("'gpu-b07-41'"), "{error}");
+}
+
+#[tokio::test]
+async fn hundreds_of_nodes_walk_at_once() {
+    let mut scenario = Scenario::rack().unwrap();
+    let model = scenario.hosts[2].clone();
+    let site = scenario.sites.get_mut("osl1").unwrap();
+    let rack = site.racks["B07"].clone();
+    site.racks = (0..10).map(|n| (format!("T{n:02}"), rack.clone())).collect();
+    let host = |n: usize| HostScenario {
+        name: format!("gpu-{n:04}"),
+        rack: format!("T{:02}", n % 10),
+        unit: Some((n / 10 + 1) as u8),
+        node: Some("manageable".into()),
+        port: None,
+        ..model.clone()
+    };
+    scenario.hosts = (0..400).map(host).collect();
+    let lab = Lab::start(scenario, 100.0).await.unwrap();
+    let ironic = Http::new(&lab.ironic_url()).with(V.0, V.1);
+    let list = ironic.get("/v1/nodes?fields=uuid&limit=1000").await.body;
+    let nodes = list["nodes"].as_array().unwrap();
+    assert_eq!(nodes.len(), 400);
+    for node in nodes {
+        let path = format!("/v1/nodes/{}/states/provision", node["uuid"].as_str().unwrap());
+        assert_eq!(ironic.put(&path, json!({"target": "provide"})).await.status, 202);
+    }
+    for _ in 0..600 {
+        let left = ironic.get("/v1/nodes?fields=uuid&provision_state=available&limit=1000").await.body;
+        if left["nodes"].as_array().unwrap().len() == 400 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("not all nodes came to 'available'");
 }

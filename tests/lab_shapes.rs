@@ -134,6 +134,9 @@ async fn netbox_refuses_in_the_recorded_words() {
         assert_eq!(answer.body, record["response"]["body"], "{name}");
     }
     let path = format!("/api/dcim/devices/{host}/");
+    let refused = reader.delete(&path).await;
+    assert_eq!(refused.status, 403);
+    assert_eq!(refused.body, recorded("netbox", "116-device-delete-refused")["response"]["body"]);
     for name in [
         "075-patch-status-invalid",
         "076-patch-status-label",
@@ -396,11 +399,8 @@ async fn ironic_refusals_are_as_recorded_to_the_word() {
     ] {
         as_recorded(&ironic, name).await;
     }
-    let verb = json!({"target": "manage"});
-    ironic
-        .send("PUT", &format!("/v1/nodes/{NODE}/states/provision"), Some(verb.to_string()), &[(V, "1.95")])
-        .await
-        .unwrap();
+    let newer = Http::new(&lab.ironic_url()).with(V, "1.95");
+    newer.put(&format!("/v1/nodes/{NODE}/states/provision"), json!({"target": "manage"})).await;
     until_state(&ironic, NODE, "manageable").await;
     as_recorded(&ironic, "235-verb-manage-in-manageable").await;
     for name in [

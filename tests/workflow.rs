@@ -1,5 +1,6 @@
 //! The enrollment workflow against a scripted world: its order, gates, waits, reruns and ends, in virtual time.
 
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/script.rs"]
 mod script;
 
@@ -431,6 +432,18 @@ fn failing_cleans(times: u32) -> World {
         }
         _ => None,
     })
+}
+
+/// Proves: C2
+#[test]
+fn a_node_that_is_available_by_the_time_of_the_clean_goes_straight_to_finalize() {
+    let world = good_world(|name, input, _| {
+        (name == "ironic.prelude" && input["half"] == "cleaning")
+            .then(|| Ok(json!({"prelude": "satisfied", "node": NODE, "state": "available"})))
+    });
+    let played = play(request(), None, world);
+    assert!(played.result.is_ok(), "{:?}", played.result);
+    assert_eq!((played.count("ironic.provide"), played.count("fleet.prove")), (0, 1));
 }
 
 /// Proves: C4

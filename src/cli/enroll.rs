@@ -8,6 +8,7 @@ use super::args::{Enroll, Place};
 use super::exit::{Ending, Exit};
 use super::{open, output};
 use crate::app::{App, FeedEvent, SubmitError};
+use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunView;
@@ -163,8 +164,11 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
                     let Some(view) = views.get_mut(&run) else { continue };
                     if record.n > view.next_n {
                         catch_up(app, run, &hosts, &mut views, json)?;
-                    } else if view.apply(&record) {
-                        tell(&hosts[&run], &record, json);
+                    } else {
+                        let repeated = is_repeated(view, &record);
+                        if view.apply(&record) && (json || !repeated) {
+                            tell(&hosts[&run], &record, json);
+                        }
                     }
                 }
                 Ok(_) => {}
@@ -193,14 +197,21 @@ fn catch_up(
     let records = app.records(run).map_err(|e| Ending::failed(e.to_string()))?;
     let Some(view) = views.get_mut(&run) else { return Ok(()) };
     for record in &records {
-        if view.apply(record) {
+        let repeated = is_repeated(view, record);
+        if view.apply(record) && (json || !repeated) {
             tell(&hosts[&run], record, json);
         }
     }
     Ok(())
 }
 
-fn tell(host: &str, record: &crate::domain::event::RunRecord, json: bool) {
+/// A wait that goes on is told once: its looks are what a watching person knows already.
+fn is_repeated(view: &RunView, record: &RunRecord) -> bool {
+    let Body::Journal(Event::TimerSet { reason, .. }) = &record.body else { return false };
+    view.wait.as_ref().is_some_and(|wait| wait.reason.kind == reason.kind && wait.reason.text == reason.text)
+}
+
+fn tell(host: &str, record: &RunRecord, json: bool) {
     if json {
         if let Some(value) = output::record(host, record) {
             output::object(&value);

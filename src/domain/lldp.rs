@@ -251,6 +251,23 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        /// Proves: V11, Z3
+        #[test]
+        fn no_sequence_of_tlvs_panics_and_two_neighbours_swap_places_unnoticed(
+            a in proptest::collection::vec((2u64..130, "[0-9a-f]{0,12}"), 0..6),
+            b in proptest::collection::vec((2u64..130, "\\PC{0,8}"), 0..6),
+        ) {
+            let list = |chassis: &str, tlvs: &[(u64, String)]| -> Vec<Value> {
+                [json!([1, chassis])].into_iter().chain(tlvs.iter().map(|(k, v)| json!([k, v]))).collect()
+            };
+            let (a, b) = (list("040200000000aa", &a), list("040200000000bb", &b));
+            let one = neighbours(&Value::Null, &json!([&a[..], &b[..]].concat()));
+            let other = neighbours(&Value::Null, &json!([&b[..], &a[..]].concat()));
+            proptest::prop_assert_eq!(one, other);
+        }
+    }
+
     #[test]
     fn every_subtype_has_a_readable_form() {
         for (hex, shown) in [

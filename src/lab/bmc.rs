@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::State as Held;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -22,74 +22,48 @@ pub use self::settings::{Settings, User};
 use self::login::{Caller, Sessions};
 use self::said::Refusal;
 use super::LabError;
+use super::build::secret;
 use super::clock::LabTime;
 use super::http::{Served, json_answer};
 use super::machine::{Machine, Preset, Vendor};
-use super::world::World;
+use super::world::{State, World};
+
+/// The monitoring user of converged BMCs, as the lab's vault has it.
+const IPMI_USER: &str = "ipmi_exporter";
 
 /// Serves the BMC of a machine until the handle is aborted. What it starts with is `bmc.preset`; settings that were put
 /// into `bmc.settings` before stay.
 pub fn serve(world: &World, device: &str, listener: TcpListener) -> Result<JoinHandle<()>, LabError> {
-    let unknown = || LabError::Scenario(format!("the lab has no machine '{device}'"));
-    world
-        .with_machine(device, |machine, _| match machine.bmc.vendor {
-            Vendor::Supermicro => {
-                settle(machine);
-                Ok(())
-            }
-            other => Err(LabError::Scenario(format!(
-                "'{device}' has a BMC of vendor '{}', and this lab has BMCs of 'supermicro' only",
-                serde_json::to_value(other).unwrap_or_default().as_str().unwrap_or_default()
-            ))),
-        })
-        .ok_or_else(unknown)??;
+    settle(&mut world.lock(), device)?;
     let bmc = Bmc { world: world.clone(), device: device.to_owned(), sessions: Mutex::default() };
     let router = Router::new().fallback(answer).with_state(Arc::new(bmc));
     Ok(super::http::serve(listener, Served::bmc(world, device), router))
 }
 
-/// Gives a machine's BMC its first settings, where it has none yet.
-fn settle(machine: &mut Machine) {
+/// Gives a machine's BMC its first settings.
+fn settle(state: &mut State, device: &str) -> Result<(), LabError> {
+    let unknown = || LabError::Scenario(format!("the lab has no machine '{device}'"));
+    let machine = state.machines.get_mut(device).ok_or_else(unknown)?;
+    if machine.bmc.vendor != Vendor::Supermicro {
+        let vendor = serde_json::to_value(machine.bmc.vendor).unwrap_or_default();
+        let vendor = vendor.as_str().unwrap_or_default();
+        return Err(LabError::Scenario(format!(
+            "'{device}' has a BMC of vendor '{vendor}', and this lab has BMCs of 'supermicro' only"
+        )));
+    }
     let mut settings = Settings::of(machine);
     settings.adopt_users(machine);
     if machine.bmc.preset == Preset::Converged && settings.hostname.is_none() {
-        settings.hostname = Some(machine.name.clone());
-        settings.ipmi_over_lan = true;
-    }
-    settings.keep(machine);
-}
-
-/// What an enrollment converges a BMC to. Called by whoever builds a world that begins with enrolled hosts.
-#[derive(Debug, Clone, Copy)]
-pub struct Converged<'a> {
-    pub ntp_server: Option<&'a str>,
-    pub syslog: Option<(&'a str, u16)>,
-    /// User name and password of the monitoring user.
-    pub ipmi_user: Option<(&'a str, &'a str)>,
-}
-
-/// Makes a machine's BMC what an enrollment leaves.
-pub fn converge(machine: &mut Machine, to: Converged<'_>) {
-    let mut settings = Settings::of(machine);
-    settings.adopt_users(machine);
-    settings.hostname = Some(machine.name.clone());
-    settings.ipmi_over_lan = true;
-    if let Some(server) = to.ntp_server {
-        settings.ntp.enabled = true;
-        settings.ntp.primary = Some(server.to_owned());
-    }
-    if let Some((server, port)) = to.syslog {
-        settings.syslog.enabled = true;
-        settings.syslog.server = Some(server.to_owned());
-        settings.syslog.port = port;
-    }
-    if let Some((name, password)) = to.ipmi_user {
-        machine.bmc.accounts.insert(name.to_owned(), password.to_owned());
-        let user =
-            User { name: name.to_owned(), role: "ReadOnly".to_owned(), enabled: true, types: vec!["IPMI".to_owned()] };
+        let site = state.records.sites.values().find(|site| site.slug == machine.site);
+        let field = |name: &str| Some(site?.custom_fields.get(name)?.as_str()?.to_owned());
+        settings.converge(&machine.name, field("ntp_server_1"), field("syslog_server"));
+        let types = vec!["IPMI".to_owned()];
+        let user = User { name: IPMI_USER.to_owned(), role: "ReadOnly".to_owned(), enabled: true, types };
         settings.add_user(user);
+        machine.bmc.accounts.insert(IPMI_USER.to_owned(), secret(&["ipmi"], 8));
     }
     settings.keep(machine);
+    Ok(())
 }
 
 struct Bmc {
@@ -142,7 +116,7 @@ impl Reply {
     }
 }
 
-async fn answer(State(bmc): State<Arc<Bmc>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(Held(bmc): Held<Arc<Bmc>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let path = uri.path().trim_end_matches('/');
     let parsed = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice::<Value>(&body) };
     let Ok(body) = parsed else { return refuse(Refusal::malformed()) };

@@ -260,7 +260,7 @@ impl Builder<'_> {
         let description = description.to_owned();
         let interface =
             Interface { id, device, name, label, kind, mgmt_only, description, lag: None, macs, cable: None, stamps };
-        self.built.records.interfaces.insert(id, interface);
+        self.built.records.add_interface(interface);
         id
     }
 

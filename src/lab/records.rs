@@ -22,6 +22,8 @@ pub struct Records {
     pub cables: BTreeMap<u64, Cable>,
     pub journal: BTreeMap<u64, JournalEntry>,
     pub tokens: Vec<Token>,
+    /// Interfaces by device, in the order in which they came.
+    by_device: BTreeMap<u64, Vec<u64>>,
 }
 
 /// When an object was made and last written.
@@ -205,9 +207,15 @@ impl Records {
         self.devices.values().find(|d| d.name == name)
     }
 
+    /// Adds an interface. Interfaces stay with their device.
+    pub fn add_interface(&mut self, interface: Interface) {
+        self.by_device.entry(interface.device).or_default().push(interface.id);
+        self.interfaces.insert(interface.id, interface);
+    }
+
     /// The interfaces of a device.
     pub fn interfaces_of(&self, device: u64) -> impl Iterator<Item = &Interface> {
-        self.interfaces.values().filter(move |i| i.device == device)
+        self.by_device.get(&device).into_iter().flatten().filter_map(|id| self.interfaces.get(id))
     }
 
     /// The interface at the other end of an interface's cable.
@@ -216,7 +224,7 @@ impl Records {
         self.interfaces.get(if cable.a == interface.id { &cable.b } else { &cable.a })
     }
 
-    /// The status of a tag by slug: whether the device has it.
+    /// Whether a device has a tag, by its slug.
     pub fn has_tag(&self, device: &Device, slug: &str) -> bool {
         device.tags.iter().any(|id| self.tags.get(id).is_some_and(|t| t.slug == slug))
     }

@@ -40,7 +40,8 @@ impl Desk {
             differences.extend(self.access(&node, protocol, &address, credential));
         }
         differences.extend(raid_interface(&node, settings));
-        differences.extend(self.root_device(&node, settings));
+        let (hint, warnings) = self.root_device(&node, settings);
+        differences.extend(hint);
         if !differences.is_empty() {
             let patch: Vec<Value> = differences.iter().flat_map(|d| d.patch.clone()).collect();
             let doing = format!("updating node '{}' of '{}'", node.uuid, self.host);
@@ -59,6 +60,10 @@ impl Desk {
             self.ironic.add_trait(node.uuid, &name).await.map_err(|e| self.stop(e, &node, &doing))?;
             self.wrote("trait", "not set", &name);
             node = self.node(node.uuid).await?;
+        }
+        // Last, so that an attempt that meets a lock and comes again does not warn again.
+        for warning in warnings {
+            self.warn(warning);
         }
         Ok(node)
     }
@@ -106,31 +111,33 @@ impl Desk {
 
     /// NetBox's hint decides where it has one. A hint that NetBox no longer has is removed from software-RAID nodes only:
     /// elsewhere it is the only pin of the OS disk, so it stays, with a warning (E14).
-    fn root_device(&self, node: &Node, settings: &IronicSettings) -> Option<Difference> {
+    fn root_device(&self, node: &Node, settings: &IronicSettings) -> (Option<Difference>, Vec<String>) {
         let nothing = Map::new();
         let wanted = settings.root_device.as_ref().unwrap_or(&nothing);
         let has = node.properties.get("root_device").and_then(Value::as_object).unwrap_or(&nothing);
         let (before, after) = (shown(&json!(has)), shown(&json!(wanted)));
+        let mut warnings = Vec::new();
         let unstable = root_device::unstable(wanted);
         if !unstable.is_empty() {
-            let keys = unstable.join(", ");
-            self.warn(format!(
-                "the root device of '{}' is hinted by {keys}, which may be another disk's after a boot",
-                self.host
+            warnings.push(format!(
+                "the root device of '{}' is hinted by {}, which may be another disk's after a boot",
+                self.host,
+                unstable.join(", ")
             ));
         }
         if root_device::same(wanted, has) {
-            return None;
+            return (None, warnings);
         }
         if wanted.is_empty() && !is_software_raid(node, settings) {
-            self.warn(format!("node '{}' keeps its root-device hint {before}, which NetBox does not have", node.uuid));
-            return None;
+            warnings
+                .push(format!("node '{}' keeps its root-device hint {before}, which NetBox does not have", node.uuid));
+            return (None, warnings);
         }
         let patch = match wanted.is_empty() {
             true => json!({"op": "remove", "path": "/properties/root_device"}),
             false => json!({"op": "add", "path": "/properties/root_device", "value": wanted}),
         };
-        Some(Difference { patch: vec![patch], what: "root_device", before, after })
+        (Some(Difference { patch: vec![patch], what: "root_device", before, after }), warnings)
     }
 
     pub fn warn(&self, message: String) {

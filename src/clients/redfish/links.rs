@@ -298,7 +298,6 @@ mod tests {
         Word { status: status.map(str::to_owned), speed_mbps: speed, disabled: false }
     }
 
-    /// Proves: L2
     /// Case: C-32
     #[test]
     fn every_word_for_a_link_is_up_down_or_unknown() {
@@ -321,7 +320,6 @@ mod tests {
         assert_eq!(fold(&[word(Some("Training"), None)], false).1.as_deref(), Some("Training"));
     }
 
-    /// Proves: L2
     #[test]
     fn sources_are_folded_up_wins_and_a_silent_one_takes_no_part() {
         let (up, down, silent) = (word(Some("Up"), None), word(Some("LinkDown"), None), word(None, None));

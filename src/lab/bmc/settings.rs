@@ -138,6 +138,19 @@ impl Settings {
         }
     }
 
+    /// Makes them what an enrollment leaves.
+    pub fn converge(&mut self, name: &str, ntp: Option<String>, syslog: Option<String>) {
+        self.hostname = Some(name.to_owned());
+        self.ipmi_over_lan = true;
+        if ntp.is_some() {
+            self.ntp.enabled = true;
+            self.ntp.primary = ntp;
+        }
+        if syslog.is_some() {
+            self.syslog = Syslog { enabled: true, server: syslog, port: 514 };
+        }
+    }
+
     /// Adds a user under the next free number; its number. An account of the same name is replaced.
     pub fn add_user(&mut self, user: User) -> u32 {
         let same = self.users.iter().find(|(_, u)| u.name == user.name).map(|(id, _)| *id);

@@ -52,14 +52,20 @@ pub(super) fn resource(view: &View<'_>, sessions: &Sessions, path: &str) -> Opti
     let parts: Vec<&str> = rest.split('/').skip(1).collect();
     match &parts[..] {
         [] => Some(bmc::root(view)),
-        ["Systems"] => Some(list(path, "ComputerSystem", "Computer System Collection", ["1".to_owned()])),
+        ["Systems"] => {
+            let name = "Computer System Collection";
+            Some(described(list(path, "ComputerSystem", name, ["1".to_owned()]), name))
+        }
         ["Systems", "1"] => Some(host::system(view)),
         ["Systems", "1", "ResetActionInfo"] => Some(host::reset_info()),
         ["Systems", "1", "EthernetInterfaces", rest @ ..] => nics::interfaces(view, path, rest),
         ["Chassis"] => Some(list(path, "Chassis", "Chassis Collection", ["1".to_owned()])),
         ["Chassis", "1"] => Some(host::chassis(view)),
         ["Chassis", "1", "NetworkAdapters", rest @ ..] => nics::adapters(view, path, rest),
-        ["Managers"] => Some(list(path, "Manager", "Manager Collection", ["1".to_owned()])),
+        ["Managers"] => {
+            let name = "Manager Collection";
+            Some(described(list(path, "Manager", name, ["1".to_owned()]), name))
+        }
         ["Managers", "1", rest @ ..] => bmc::manager(view, path, rest),
         ["AccountService", rest @ ..] => bmc::account_service(view, path, rest),
         ["SessionService"] => Some(bmc::session_service()),

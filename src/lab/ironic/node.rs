@@ -267,7 +267,9 @@ impl Node {
             }
         };
         let address: std::net::Ipv4Addr = address.parse().ok()?;
-        state.machines.values().find(|m| m.bmc.address == address)
+        // Nearly always the machine of the same name.
+        let namesake = self.name().and_then(|name| state.machines.get(name)).filter(|m| m.bmc.address == address);
+        namesake.or_else(|| state.machines.values().find(|m| m.bmc.address == address))
     }
 
     /// Whether the machine's power is on; `None`: Ironic does not know.

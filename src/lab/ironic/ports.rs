@@ -15,7 +15,7 @@ use crate::domain::mac::Mac;
 pub struct Port {
     pub uuid: Uuid,
     pub node: Uuid,
-    /// As it was sent; compared in one form.
+    /// Lower case with colons.
     pub address: String,
     pub portgroup: Option<Uuid>,
     pub fields: Map<String, Value>,
@@ -86,10 +86,6 @@ impl Portgroup {
         map.retain(|key, _| !(version < 26 && ["mode", "properties"].contains(&key.as_str())));
         map
     }
-}
-
-fn same_mac(a: &str, b: &str) -> bool {
-    matches!((a.parse::<Mac>(), b.parse::<Mac>()), (Ok(a), Ok(b)) if a == b)
 }
 
 fn object(body: &Value) -> Result<&Map<String, Value>, Refusal> {
@@ -174,7 +170,7 @@ pub(super) fn create_port(state: &mut State, base: &str, version: u32, body: &Va
             Some(found.ok_or_else(|| Refusal::bad(format!("Portgroup {text} could not be found.")))?)
         }
     };
-    if state.ironic.ports.values().any(|p| same_mac(&p.address, &address)) {
+    if state.ironic.ports.values().any(|p| p.address == address) {
         return Err(Refusal::conflict(format!("A port with MAC address {address} already exists.")));
     }
     let uuid = map.get("uuid").and_then(Value::as_str).and_then(|t| t.parse().ok()).unwrap_or_else(Uuid::new_v4);
@@ -215,7 +211,7 @@ pub(super) fn create_portgroup(state: &mut State, base: &str, version: u32, body
     if let Some(name) = name.filter(|name| groups().any(|g| g.fields["name"] == **name)) {
         return Err(Refusal::conflict(format!("A portgroup with name {name} already exists.")));
     }
-    let taken = |a: &String| groups().any(|g| g.fields["address"].as_str().is_some_and(|b| same_mac(a, b)));
+    let taken = |a: &String| groups().any(|g| g.fields["address"] == **a);
     if let Some(address) = address.as_ref().filter(|a| taken(a)) {
         return Err(Refusal::conflict(format!("A portgroup with MAC address {address} already exists.")));
     }
@@ -254,7 +250,7 @@ pub(super) fn patch_port(
     }
     check_link(fields.get("local_link_connection").unwrap_or(&Value::Null))?;
     let address = mac_of(&fields)?.unwrap_or_else(|| port.address.clone());
-    if state.ironic.ports.values().any(|p| p.uuid != uuid && same_mac(&p.address, &address)) {
+    if state.ironic.ports.values().any(|p| p.uuid != uuid && p.address == address) {
         return Err(Refusal::conflict(format!("A port with MAC address {address} already exists.")));
     }
     port.address = address;
@@ -278,7 +274,7 @@ pub(super) fn pre_create(state: &mut State, node: &Node) {
     let Some(machine) = node.machine(state) else { return };
     let macs: Vec<String> = machine.nics.iter().map(|nic| nic.mac.to_string()).collect();
     for mac in macs {
-        if state.ironic.ports.values().any(|p| same_mac(&p.address, &mac)) {
+        if state.ironic.ports.values().any(|p| p.address == mac) {
             continue;
         }
         let mut port = bare_port(state, Uuid::new_v4(), node.uuid, mac);

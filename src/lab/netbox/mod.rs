@@ -2,6 +2,7 @@
 
 mod auth;
 mod filter;
+mod kind;
 mod page;
 mod render;
 mod write;
@@ -19,7 +20,8 @@ use super::http::{Served, is_read, json_answer, serve};
 use super::ledger::System;
 use super::records::Records;
 use super::world::World;
-use render::{Kind, Render};
+use kind::Kind;
+use render::Render;
 
 /// Starts NetBox on a bound listener. `base` is how clients reach it, without a slash at the end.
 pub fn spawn(world: &World, listener: TcpListener, base: &str, max_page_size: usize) -> JoinHandle<()> {

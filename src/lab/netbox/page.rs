@@ -7,7 +7,8 @@ use url::form_urlencoded::Serializer;
 
 use super::super::records::Records;
 use super::filter;
-use super::render::{Kind, Render};
+use super::kind::Kind;
+use super::render::Render;
 use super::{Asked, Refusal};
 
 /// The page size where the request names none.

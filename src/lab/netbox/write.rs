@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::records::{Device, JournalEntry, Records, Stamps, next_id};
 use super::auth::forbidden;
-use super::render::{Kind, Render};
+use super::kind::Kind;
+use super::render::Render;
 use super::{Asked, Refusal, Reply, not_found};
 
 type Refused = (Refusal, Option<String>);

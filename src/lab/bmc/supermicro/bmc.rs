@@ -187,6 +187,11 @@ fn nic_to_host(path: &str) -> Value {
             "AddressOrigin": "Static",
             "Gateway": "169.254.3.254",
         }],
+        "Links": {},
+        "Oem": {"Supermicro": {
+            "@odata.type": "#SmcEthernetInterfaceExtensions.v1_0_2.EthernetInterface",
+            "USBConnection": "RNDIS",
+        }},
     })
 }
 
@@ -227,6 +232,7 @@ pub(super) fn account_service(view: &View<'_>, path: &str, rest: &[&str]) -> Opt
             "AccountLockoutCounterResetAfter": LOCKOUT_S as u64,
             "Accounts": link(format!("{path}/Accounts")),
             "Roles": link(format!("{path}/Roles")),
+            "Oem": {"Supermicro": {"@odata.type": "#SmcAccountServiceExtensions.v1_0_1.AccountService"}},
         })),
         ["Accounts"] => {
             Some(list(path, "ManagerAccount", "Accounts Collection", view.settings.users.keys().map(u32::to_string)))

@@ -108,5 +108,6 @@ pub(super) fn chassis(view: &View<'_>) -> Value {
             "ManagedBy": [link("/redfish/v1/Managers/1")],
             "ManagersInChassis": [link("/redfish/v1/Managers/1")],
         },
+        "Oem": {"Supermicro": {"@odata.type": "#SmcChassisExtensions.v1_0_0.Chassis"}},
     })
 }

@@ -39,6 +39,11 @@ pub(super) fn interfaces(view: &View<'_>, path: &str, rest: &[&str]) -> Option<V
                 "AddressOrigin": "Static",
                 "Gateway": "169.254.3.254",
             }],
+        "Links": {},
+        "Oem": {"Supermicro": {
+            "@odata.type": "#SmcEthernetInterfaceExtensions.v1_0_2.EthernetInterface",
+            "USBConnection": "RNDIS",
+        }},
         })),
         [id] => {
             let (n, nic) = nic(view, id)?;

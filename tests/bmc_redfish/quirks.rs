@@ -1,9 +1,5 @@
 //! The Redfish client against the field's bugs: busy answers, preconditions, redirects, broken members, hostile bodies.
 
-#[path = "support/redfish_tree.rs"]
-#[allow(dead_code, reason = "shared with other tests, each of which uses a part of it")]
-mod redfish_tree;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,8 +7,9 @@ use muster::clients::http::HttpError;
 use muster::clients::redfish::RedfishError;
 use muster::clients::redfish::condition::FirstForm;
 use muster::clients::redfish::host::find_system;
-use redfish_tree::{Reply, Seen, Tree, fixture};
 use serde_json::json;
+
+use super::tree::{Reply, Seen, Tree, fixture};
 
 const NTP: &str = "/redfish/v1/Managers/1/Oem/Supermicro/NTP";
 
@@ -191,7 +188,6 @@ async fn a_redirect_elsewhere_is_not_followed_and_gets_no_credential() {
     assert!(around.lines().len() < 6);
 }
 
-/// Proves: B3
 #[tokio::test]
 async fn after_one_refused_login_nothing_more_is_sent() {
     let tree = Tree::start(Some("supermicro"), |seen| {
@@ -213,7 +209,8 @@ async fn after_one_refused_login_nothing_more_is_sent() {
 #[tokio::test]
 async fn refusals_are_told_apart_by_status_and_message() {
     let locked = Reply::json(401, json!({"error": {"message": "The account is locked."}}));
-    let table: Vec<(Reply, fn(&RedfishError) -> bool)> = vec![
+    type Right = fn(&RedfishError) -> bool;
+    let table: Vec<(Reply, Right)> = vec![
         (Reply::envelope("dell-unauthorized-401"), |e| matches!(e, RedfishError::Unauthorized { locked: false, .. })),
         (locked, |e| matches!(e, RedfishError::Unauthorized { locked: true, .. })),
         (
@@ -309,7 +306,6 @@ async fn collections_are_read_through_pages_and_null_is_empty() {
     assert_eq!(client.list("/loop").await.unwrap().members.len(), 1);
 }
 
-/// Proves: Z3
 /// Case: C-33
 #[tokio::test]
 async fn one_broken_member_is_left_out_and_named() {

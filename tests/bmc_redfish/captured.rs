@@ -1,9 +1,5 @@
 //! The Redfish client against trees captured from live BMCs.
 
-#[path = "support/redfish_tree.rs"]
-#[allow(dead_code, reason = "shared with other tests, each of which uses a part of it")]
-mod redfish_tree;
-
 use std::path::Path;
 
 use muster::clients::redfish::converge::{Located, Wanted};
@@ -13,8 +9,9 @@ use muster::clients::redfish::vendor::{Detected, Vendor, detect};
 use muster::clients::redfish::{Resource, accounts};
 use muster::domain::link::LinkState;
 use muster::domain::mac::Mac;
-use redfish_tree::{Reply, Tree, fixture, fixtures};
 use serde_json::json;
+
+use super::tree::{Reply, Tree, fixture, fixtures};
 
 fn resources(folder: &Path, prefix: &str, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -105,7 +102,6 @@ async fn host_and_bmc_are_found_by_their_links_whatever_their_ids() {
     }
 }
 
-/// Proves: B16
 #[tokio::test]
 async fn each_supermicro_setting_is_found_in_the_capture_with_what_would_be_written() {
     let tree = Tree::captured("supermicro").await;
@@ -152,7 +148,6 @@ async fn each_supermicro_setting_is_found_in_the_capture_with_what_would_be_writ
     assert!(tree.requests().iter().all(|seen| seen.method == "GET"));
 }
 
-/// Proves: B16
 #[tokio::test]
 async fn without_the_vendors_own_resource_ntp_is_set_the_standard_way_and_syslog_is_absent() {
     let tree = Tree::start(Some("supermicro"), |seen| {
@@ -189,7 +184,6 @@ fn mac(text: &str) -> Mac {
     text.parse().unwrap()
 }
 
-/// Proves: L2
 #[tokio::test]
 async fn links_of_the_captured_supermicro_host_are_down_whether_or_not_a_port_says_so() {
     let tree = Tree::captured("supermicro").await;
@@ -208,7 +202,6 @@ async fn links_of_the_captured_supermicro_host_are_down_whether_or_not_a_port_sa
     assert_eq!((unlisted.state, unlisted.raw.as_deref()), (LinkState::Unknown, Some("not listed by the BMC")));
 }
 
-/// Proves: L2
 #[tokio::test]
 async fn links_of_the_other_vendors_captures_read_as_their_ports_and_interfaces_say() {
     let table = [("lenovo-xcc", Vendor::Lenovo), ("dell-idrac", Vendor::Dell), ("ami-megarac", Vendor::Ami)];
@@ -252,7 +245,6 @@ async fn a_bmc_without_any_source_of_links_is_unsupported_and_errors_are_errors(
     assert!(matches!(error, LinksError::Redfish(_)), "{error}");
 }
 
-/// Proves: L2
 /// Case: C-32
 #[tokio::test]
 async fn the_words_of_the_field_for_a_link_are_read_through_a_tree() {
@@ -282,4 +274,32 @@ async fn the_words_of_the_field_for_a_link_are_read_through_a_tree() {
     let read = links::read(&tree.client(), &root, &system, None, &macs).await.unwrap();
     let got: Vec<&str> = macs.iter().map(|mac| read.by_mac[mac].state.as_str()).collect();
     assert_eq!(got, states);
+}
+
+/// Shaped like the emulator of OpenStack's sushy-tools: one service for many hosts, NICs without a link state.
+#[tokio::test]
+async fn an_emulator_with_many_hosts_is_asked_for_the_named_one_and_its_links_are_unknown() {
+    let uuid = "5b1e6c1a-0000-4000-8000-000000000011";
+    let path = format!("/redfish/v1/Systems/{uuid}");
+    let nics = format!("{path}/EthernetInterfaces");
+    let tree = Tree::start(None, move |seen| {
+        let nic = format!("{nics}/52:54:00:10:01:01");
+        let body = match seen.path.as_str() {
+            "/redfish/v1/" => json!({"Id": "RedvirtService", "Systems": {"@odata.id": "/redfish/v1/Systems"}}),
+            at if at == path => json!({"Id": uuid, "Boot": {}, "EthernetInterfaces": {"@odata.id": nics},
+                "Links": {"ManagedBy": [{"@odata.id": format!("/redfish/v1/Managers/{uuid}")}]}}),
+            at if at == nics => json!({"Members": [{"@odata.id": nic}]}),
+            at if at == nic => json!({"Id": "52:54:00:10:01:01", "MACAddress": "52:54:00:10:01:01"}),
+            _ => return None,
+        };
+        Some(Reply::json(200, body))
+    })
+    .await;
+    let client = tree.client();
+    let root = client.root().await.unwrap();
+    let system = find_system(&client, &root, Some(&format!("/redfish/v1/Systems/{uuid}"))).await.unwrap().system;
+    let address = mac("52:54:00:10:01:01");
+    let read = links::read(&client, &root, &system, None, &[address]).await.unwrap();
+    assert_eq!(read.by_mac[&address].state, LinkState::Unknown);
+    assert!(tree.lines().iter().all(|line| line != "GET /redfish/v1/Systems"), "{:?}", tree.lines());
 }

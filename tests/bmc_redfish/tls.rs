@@ -28,7 +28,7 @@ fn serve(certificate: &'static str) -> SocketAddr {
     listen(move |mut stream| {
         let Ok(mut tls) = rustls::ServerConnection::new(config.clone()) else { return };
         let mut tls = rustls::Stream::new(&mut tls, &mut stream);
-        if tls.read(&mut [0; 4096]).is_ok() {
+        if tls.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {
             let body = r#"{"Id": "ServiceRoot", "@odata.id": "/redfish/v1"}"#;
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
             tls.write_all(format!("{head}{body}").as_bytes()).ok();
@@ -74,7 +74,6 @@ async fn trouble(address: SocketAddr, trust: Trust) -> Option<TlsTrouble> {
     }
 }
 
-/// Proves: K4
 /// Case: C-35
 #[tokio::test]
 async fn with_the_sites_ca_each_bad_certificate_is_told_for_what_it_is() {
@@ -84,7 +83,8 @@ async fn with_the_sites_ca_each_bad_certificate_is_told_for_what_it_is() {
     assert_eq!(trouble(serve("expired"), ca()).await, Some(TlsTrouble::Expired));
     assert_eq!(trouble(serve("wrong-name"), ca()).await, Some(TlsTrouble::WrongName));
     let plain = listen(|mut stream| {
-        stream.read(&mut [0; 512]).ok();
+        // The first record of a handshake is longer than this.
+        stream.read_exact(&mut [0; 16]).ok();
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").ok();
     });
     assert_eq!(trouble(plain, ca()).await, Some(TlsTrouble::NotTls));

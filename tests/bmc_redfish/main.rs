@@ -1,0 +1,6 @@
+//! The Redfish client: against captured trees, against the field's bugs, against real certificates.
+
+mod captured;
+mod quirks;
+mod tls;
+mod tree;
