@@ -353,7 +353,7 @@ async fn a_cancel_reaches_a_run_that_waits_for_room_after_a_restart() {
     let engine =
         engine(Arc::new(store.clone()), &world, Workflows::new().with("test", workflow), Arc::new(SystemClock));
     engine.cancel(run, "eve").await.unwrap();
-    let left = vec!["'test.a' was under way: it may have happened, whole or in part".to_owned()];
+    let left = vec!["'test.a' was broken off: it may have happened, whole or in part".to_owned()];
     assert_eq!(outcome(&store, run).await, Outcome::Cancelled { by: "eve".into(), left });
     assert_eq!(world.calls(), []);
 }

@@ -16,18 +16,17 @@ use futures::future::LocalBoxFuture;
 use futures::task::noop_waker;
 use jiff::Timestamp;
 use tokio::sync::{broadcast, mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::attempts::{self, Ended, Hands, Job};
 use super::handle::EngineError;
-use super::history::{Divergence, History, Past, words};
+use super::history::{Divergence, Past, words};
 use super::ports::{Journal, Workflows};
-use super::replay::{LocalCx, Open, State, internal};
+use super::replay::{Open, State};
+use super::resume::Changes;
 use super::timers::Timer;
 use crate::domain::event::{Body, EnrollResult, Event, Observation, Outcome, RunRecord};
-use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::ids::RunId;
-use crate::domain::request::EnrollRequest;
 use crate::domain::text::panic_message;
 use crate::store::StoreError;
 use crate::workflows::cx::{ActivityError, Signal};
@@ -72,33 +71,36 @@ impl From<StoreError> for End {
     }
 }
 
-type Answer = (oneshot::Sender<Result<(), EngineError>>, Result<(), EngineError>);
-type WorkflowFuture = LocalBoxFuture<'static, Result<EnrollResult, ActivityError>>;
+/// What callers are told once the batch that came of their request is on the disk.
+pub(super) type Answers = Vec<(oneshot::Sender<Result<(), EngineError>>, Result<(), EngineError>)>;
 
-struct Driver {
-    shared: Rc<Shared>,
-    run: RunId,
-    request: EnrollRequest,
-    state: Rc<RefCell<State>>,
+/// One run under way.
+pub(super) struct Driver {
+    pub shared: Rc<Shared>,
+    pub run: RunId,
+    /// The run's own number of attempts, which goes before that of every policy (G11).
+    pub max_attempts: Option<u32>,
+    pub state: Rc<RefCell<State>>,
     /// `None` once it has given its result.
-    workflow: Option<WorkflowFuture>,
-    result: Option<Outcome>,
+    pub workflow: Option<LocalBoxFuture<'static, Result<EnrollResult, ActivityError>>>,
+    pub result: Option<Outcome>,
     /// Effects under way, by the place of their command.
-    effects: BTreeMap<u32, Effect>,
+    pub effects: BTreeMap<u32, Effect>,
     /// Attempts from before a restart.
-    past: BTreeMap<u32, attempts::Past>,
+    pub past: BTreeMap<u32, attempts::Past>,
     /// Who cancelled the run.
-    cancelled_by: Option<String>,
-    /// What the run has changed so far, for whoever cancels it (G9).
-    changes: Vec<String>,
-    batch: Vec<(Timestamp, Body)>,
-    next_n: u64,
-    say: mpsc::UnboundedSender<Message>,
+    pub cancelled_by: Option<String>,
+    pub changes: Changes,
+    /// What is to be appended next.
+    pub batch: Vec<(Timestamp, Body)>,
+    pub next_n: u64,
+    pub say: mpsc::UnboundedSender<Message>,
 }
 
-enum Effect {
-    Activity(CancellationToken),
-    Timer(#[expect(dead_code, reason = "held: dropped, it never fires")] Timer),
+/// Something under way in the world. Dropped, it is not wanted any more: the timer never fires, the activity is stopped.
+pub(super) enum Effect {
+    Activity { cancel: CancellationToken, _stop_when_dropped: DropGuard },
+    Timer(#[expect(dead_code, reason = "only held")] Timer),
 }
 
 /// Drives a run until it ends or can't go on. `after`: it was put aside because of this.
@@ -116,10 +118,14 @@ pub(super) async fn drive(
     if let Some(error) = after {
         // Nothing is started before the store has taken a record again.
         let text = format!("goes on after: {error}");
-        driver.observed(driver.now(), Observation::Note { system: "muster".to_owned(), text });
+        driver.record(driver.now(), Body::Observation(Observation::Note { system: "muster".to_owned(), text }));
     }
     match driver.go(&mut inbox).await {
-        Ok(end) | Err(end) => end,
+        Ok(end) => end,
+        Err(end) => {
+            driver.let_go(&mut inbox).await;
+            end
+        }
     }
 }
 
@@ -136,104 +142,31 @@ pub(super) async fn finish(shared: &Shared, run: RunId, events: Vec<Event>) -> R
 }
 
 impl Driver {
-    /// Reads the journal and makes the workflow anew. What can't be read, or has no workflow here, ends the run.
-    fn load(shared: Rc<Shared>, run: RunId, say: mpsc::UnboundedSender<Message>) -> Result<Driver, End> {
-        let records = shared.journal.records(run)?;
-        let next_n = records.len() as u64;
-        let mut records = records.into_iter();
-        let first = records.next().map(|record| (record.at, record.body));
-        let Some((submitted_at, Body::Journal(Event::Submitted { workflow, request }))) = first else {
-            let cause = "it does not begin with a submission".to_owned();
-            return Err(StoreError::Record { run, n: 0, cause }.into());
-        };
-        let mut events = Vec::new();
-        let mut tail = Vec::new();
-        let mut past: BTreeMap<u32, attempts::Past> = BTreeMap::new();
-        let mut cancelled_by = None;
-        let mut changes = Vec::new();
-        for RunRecord { n, at, body, .. } in records {
-            match body {
-                Body::Journal(Event::Finished { .. }) => return Err(End::Finished),
-                Body::Journal(event) => {
-                    if let Event::CancelRequested { by } = &event {
-                        cancelled_by = Some(by.clone());
-                    }
-                    tail.clear();
-                    events.push(Past { n, at, event });
-                }
-                Body::Observation(observation) => {
-                    if let Observation::AttemptFailed { seq, retry_at, .. } = &observation {
-                        let past = past.entry(*seq).or_default();
-                        past.failed += 1;
-                        past.retry_at = Some(*retry_at);
-                    }
-                    note_change(&mut changes, &observation);
-                    tail.push(observation);
-                }
-            }
-        }
-        let history = History::new(events);
-        let state = Rc::new(RefCell::new(State::new(run, submitted_at, history, tail)));
-        let code = shared.workflows.get(&workflow).cloned();
-        let mut driver = Driver {
-            shared,
-            run,
-            request: *request,
-            state: Rc::clone(&state),
-            workflow: None,
-            result: None,
-            effects: BTreeMap::new(),
-            past,
-            cancelled_by,
-            changes,
-            batch: Vec::new(),
-            next_n,
-            say,
-        };
-        match code {
-            Some(code) => {
-                // The call makes the future; like every poll of it, it may panic.
-                let request = driver.request.clone();
-                let made = catch_unwind(AssertUnwindSafe(|| code(LocalCx::new(state), request)));
-                match made {
-                    Ok(workflow) => driver.workflow = Some(workflow),
-                    Err(panic) => driver.fail_internal(format!("the workflow broke: {}", panic_message(&*panic))),
-                }
-            }
-            None => {
-                let code = format!("has no workflow '{workflow}'");
-                driver.diverge(&Divergence { n: 0, journal: format!("a run of '{workflow}'"), code });
-            }
-        }
-        Ok(driver)
-    }
-
     async fn go(&mut self, inbox: &mut mpsc::UnboundedReceiver<Message>) -> Result<End, End> {
         self.replay();
         self.take_issued();
         self.state.borrow_mut().go_live();
         self.stop_where_stuck();
         self.drop_unwanted();
-        self.flush(Vec::new()).await?;
         let halt = self.shared.hands.halt.clone();
+        let mut answers = Vec::new();
         loop {
             if let Some(outcome) = self.result.take() {
-                return self.close(outcome, inbox).await;
+                return self.close(outcome, answers, inbox).await;
             }
+            self.flush(std::mem::take(&mut answers)).await?;
             self.start_effects();
             let mut next = tokio::select! {
                 biased;
                 () = halt.cancelled() => return self.halt(inbox).await,
                 message = inbox.recv() => message,
             };
-            let mut answers = Vec::new();
             while let Some(message) = next {
                 self.handle(message, &mut answers);
                 // What comes behind the result is dealt with while the run is closed.
                 next = if self.result.is_none() { inbox.try_recv().ok() } else { None };
             }
             self.drop_unwanted();
-            self.flush(answers).await?;
         }
     }
 
@@ -285,32 +218,27 @@ impl Driver {
     fn take_issued(&mut self) {
         let at = self.now();
         let issued = std::mem::take(&mut self.state.borrow_mut().issued);
-        for body in issued {
-            if let Body::Observation(observation) = &body {
-                note_change(&mut self.changes, observation);
-            }
-            self.batch.push((at, body));
-        }
+        issued.into_iter().for_each(|body| self.record(at, body));
     }
 
     /// A future that was dropped wants its timer no more, nor its activity.
-    fn give_up_abandoned(&mut self) {
+    pub(super) fn give_up_abandoned(&mut self) {
         let abandoned = std::mem::take(&mut self.state.borrow_mut().abandoned);
         for seq in abandoned {
             match self.effects.get(&seq) {
                 Some(Effect::Timer(_)) => {
                     self.effects.remove(&seq);
                 }
-                Some(Effect::Activity(cancel)) => cancel.cancel(),
+                Some(Effect::Activity { cancel, .. }) => cancel.cancel(),
                 None => {}
             }
         }
     }
 
     /// Takes one message. Events are journaled in this order, each with what it made the workflow ask for.
-    fn handle(&mut self, message: Message, answers: &mut Vec<Answer>) {
+    pub(super) fn handle(&mut self, message: Message, answers: &mut Answers) {
         match message {
-            Message::Observed { at, observation } => self.observed(at, observation),
+            Message::Observed { at, observation } => self.record(at, Body::Observation(observation)),
             Message::Fired { seq, at } => {
                 // It may have been given up between its firing and now.
                 if self.effects.remove(&seq).is_some() {
@@ -357,7 +285,7 @@ impl Driver {
         for (seq, effect) in &self.effects {
             let survives =
                 matches!(state.open.get(seq), Some(Open::Activity { options, .. }) if options.survives_cancel);
-            if let Effect::Activity(cancel) = effect
+            if let Effect::Activity { cancel, .. } = effect
                 && !survives
             {
                 cancel.cancel();
@@ -366,23 +294,18 @@ impl Driver {
         Ok(())
     }
 
-    fn observed(&mut self, at: Timestamp, observation: Observation) {
-        note_change(&mut self.changes, &observation);
-        self.batch.push((at, Body::Observation(observation)));
-    }
-
     /// An event enters the journal, and the workflow goes on from it.
     fn become_known(&mut self, at: Timestamp, event: Event) {
-        if let Event::ActivityCancelled { seq } = &event
-            && let Some(Open::Activity { name, .. }) = self.state.borrow().open.get(seq)
-        {
-            self.changes.push(format!("'{name}' was under way: it may have happened, whole or in part"));
-        }
         self.state.borrow_mut().apply(at, &event);
-        self.batch.push((at, Body::Journal(event)));
+        self.record(at, Body::Journal(event));
         self.poll();
         self.take_issued();
         self.stop_where_stuck();
+    }
+
+    pub(super) fn record(&mut self, at: Timestamp, body: Body) {
+        self.changes.note(&body);
+        self.batch.push((at, body));
     }
 
     /// A workflow that waits for something that the engine doesn't know would wait for ever (G12).
@@ -424,13 +347,13 @@ impl Driver {
                         seq,
                         name,
                         input: input.clone(),
-                        max_attempts: self.request.params.max_attempts.unwrap_or(options.retry.max_attempts).max(1),
+                        max_attempts: self.max_attempts.unwrap_or(options.retry.max_attempts).max(1),
                         options: options.clone(),
                         past: self.past.remove(&seq).unwrap_or_default(),
                         cancel: cancel.clone(),
                     };
                     self.shared.hands.spawn(&self.shared.runtime, job, self.say.clone());
-                    Effect::Activity(cancel)
+                    Effect::Activity { _stop_when_dropped: cancel.clone().drop_guard(), cancel }
                 }
                 None => continue,
             };
@@ -447,127 +370,28 @@ impl Driver {
     }
 
     /// Writes the batch; then, and only then, the feed and the callers hear of it.
-    async fn flush(&mut self, answers: Vec<Answer>) -> Result<(), End> {
+    pub(super) async fn flush(&mut self, answers: Answers) -> Result<(), End> {
         let batch = std::mem::take(&mut self.batch);
-        if !batch.is_empty() {
-            let records = self.shared.journal.append(self.run, self.next_n, batch).await?;
-            self.next_n += records.len() as u64;
-            for record in records {
-                // Nobody may be listening.
-                self.shared.feed.send(record).ok();
-            }
-        }
+        let written = if batch.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.shared.journal.append(self.run, self.next_n, batch).await
+        };
         for (answer, outcome) in answers {
+            let lost = written.as_ref().err().map(|error| EngineError::Store(error.clone()));
             // Whoever asked may have gone.
-            answer.send(outcome).ok();
+            answer.send(lost.map_or(outcome, Err)).ok();
+        }
+        let records = written?;
+        self.next_n += records.len() as u64;
+        for record in records {
+            // Nobody may be listening.
+            self.shared.feed.send(record).ok();
         }
         Ok(())
     }
 
-    /// The workflow has given its result: what it left running comes to an end, then the run does.
-    async fn close(&mut self, outcome: Outcome, inbox: &mut mpsc::UnboundedReceiver<Message>) -> Result<End, End> {
-        let mut answers = Vec::new();
-        self.effects.retain(|_, effect| matches!(effect, Effect::Activity(_)));
-        for effect in self.effects.values() {
-            if let Effect::Activity(cancel) = effect {
-                cancel.cancel();
-            }
-        }
-        while !self.effects.is_empty() {
-            let Some(message) = inbox.recv().await else { break };
-            self.handle(message, &mut answers);
-        }
-        if self.shared.hands.halt.is_cancelled() && self.state.borrow().open.values().any(is_activity) {
-            // Halted activities brought no end: the next start closes the run.
-            self.flush(answers).await?;
-            return Ok(End::Halted);
-        }
-        while let Ok(message) = inbox.try_recv() {
-            self.handle(message, &mut answers);
-        }
-        self.batch.push((self.now(), Body::Journal(Event::Finished { outcome })));
-        self.flush(answers).await?;
-        Ok(End::Finished)
-    }
-
-    /// The program stops: results that come within the grace are kept, nothing new is started.
-    async fn halt(&mut self, inbox: &mut mpsc::UnboundedReceiver<Message>) -> Result<End, End> {
-        self.effects.retain(|_, effect| matches!(effect, Effect::Activity(_)));
-        let mut answers = Vec::new();
-        while !self.effects.is_empty() {
-            let Some(message) = inbox.recv().await else { break };
-            self.handle(message, &mut answers);
-        }
-        self.flush(answers).await?;
-        Ok(End::Halted)
-    }
-
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         self.shared.hands.clock.now()
-    }
-
-    fn outcome(&self, result: Result<EnrollResult, ActivityError>) -> Outcome {
-        match (result, &self.cancelled_by) {
-            (Ok(result), _) => Outcome::Succeeded { result: Some(result) },
-            (Err(ActivityError::Failed(failure)), _) => Outcome::Failed { failure: Box::new(failure) },
-            (Err(ActivityError::Cancelled), Some(by)) => {
-                Outcome::Cancelled { by: by.clone(), left: self.changes.clone() }
-            }
-            (Err(ActivityError::Cancelled), None) => {
-                let phase = self.state.borrow().phase;
-                let message = "the workflow says that it was cancelled, and nobody cancelled it";
-                Outcome::Failed { failure: Box::new(internal(phase, message)) }
-            }
-        }
-    }
-
-    /// The journal and the code don't agree: this run ends, and nothing is touched any more (G7).
-    fn diverge(&mut self, divergence: &Divergence) {
-        let phase = self.state.borrow().phase;
-        let failure = Failure::new(
-            FailureCode::JournalDiverged,
-            phase,
-            divergence.to_string(),
-            "look at what the run has left half done, then enroll the host anew: that begins with a new journal",
-        );
-        {
-            // What the code asks for on its own way must neither be journaled nor be started or waited for.
-            let mut state = self.state.borrow_mut();
-            state.issued.clear();
-            state.open.clear();
-            state.fresh.clear();
-            state.history = History::default();
-        }
-        self.end_workflow(Outcome::Failed { failure: Box::new(failure) });
-    }
-
-    fn fail_internal(&mut self, message: String) {
-        let phase = self.state.borrow().phase;
-        // Broken in its past, it has no future: what the journal still says is of no use to anybody.
-        self.state.borrow_mut().history = History::default();
-        self.end_workflow(Outcome::Failed { failure: Box::new(internal(phase, message)) });
-    }
-
-    fn end_workflow(&mut self, outcome: Outcome) {
-        self.result = Some(outcome);
-        // Dropping it gives up what it still waited for. Its parts may break on the way, too.
-        let workflow = self.workflow.take();
-        if catch_unwind(AssertUnwindSafe(|| drop(workflow))).is_err() {
-            tracing::error!(run = %self.run, "a workflow broke while it was dropped");
-        }
-        self.give_up_abandoned();
-    }
-}
-
-fn is_activity(open: &Open) -> bool {
-    matches!(open, Open::Activity { .. })
-}
-
-/// Keeps what a run wrote: the last value of each place.
-fn note_change(changes: &mut Vec<String>, observation: &Observation) {
-    if let Observation::Wrote { system, target, what, after, .. } = observation {
-        let place = format!("{system} {target}: {what} is ");
-        changes.retain(|change| !change.starts_with(&place));
-        changes.push(format!("{place}'{after}'"));
     }
 }

@@ -17,10 +17,12 @@
 mod attempts;
 mod clock;
 mod driver;
+mod ending;
 mod handle;
 mod history;
 mod ports;
 mod replay;
+mod resume;
 mod supervisor;
 mod timers;
 
