@@ -59,11 +59,11 @@ fn arrows_and_letters_move_alike_and_the_ends_hold() {
         ("j", "gpu-b07-33"),
         ("down", "gpu-b07-31"),
         ("k up", "gpu-b07-37"),
-        ("g g", "gpu-b07-41"),
-        ("k k", "gpu-b07-41"),
+        ("g g j", "gpu-b07-41"),
+        ("k k", "leaf-b07-1"),
         ("G", "gpu-b07-35"),
         ("j", "gpu-b07-35"),
-        ("home ctrl-d", "gpu-b07-17"),
+        ("home ctrl-d", "gpu-b07-19"),
     ] {
         press(&mut model, keys);
         assert_eq!(selected(&model), host, "after {keys}");
@@ -80,8 +80,8 @@ fn the_tree_leads_from_the_site_to_the_rack_and_the_table_follows() {
     assert_eq!(model.fleet.place.name(), "hall B", "closed first, then left");
     press(&mut model, "h");
     assert_eq!(model.fleet.place.name(), "osl1");
-    assert_eq!(model.fleet.shown.len(), 34);
-    assert_shows(&model, "34 hosts");
+    assert_eq!(model.fleet.shown.len(), 35);
+    assert_shows(&model, "35 devices");
     press(&mut model, "k k k k k enter");
     assert_eq!((model.fleet.pane, model.fleet.place.name()), (Pane::Table, "ams2"));
 }
@@ -110,13 +110,13 @@ fn the_filter_narrows_as_it_is_typed_and_says_how_to_leave() {
     let mut model = console(100, 32);
     press(&mut model, "/ b 0 7 3");
     assert_eq!(model.fleet.shown.len(), 6);
-    assert_shows(&model, "6 of 13");
+    assert_shows(&model, "6 of 14");
     press(&mut model, "enter");
     assert_eq!(here(&model), Where::Fleet);
     press(&mut model, "n n N");
     assert_eq!(selected(&model), "gpu-b07-33");
     press(&mut model, "esc");
-    assert_eq!(model.fleet.shown.len(), 13);
+    assert_eq!(model.fleet.shown.len(), 14);
     press(&mut model, "/ z z");
     assert_shows(&model, "esc clears the filter");
     press(&mut model, "esc / ! r u n : n e v e r space r a c k : b 0 7 space u : 4 1");

@@ -11,7 +11,7 @@ pub mod layout;
 pub mod model;
 mod outside;
 mod runtime;
-mod terminal;
+pub mod terminal;
 pub mod text;
 pub mod theme;
 pub mod update;

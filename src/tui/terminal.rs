@@ -14,6 +14,7 @@ use crossterm::{execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 
 /// Set while the terminal is ours. The panic hook reads it from whatever thread panics.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -51,7 +52,9 @@ impl Screen {
 
     /// Forgets what stands on the screen: the next frame draws every cell.
     pub fn clear(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // Not `Terminal::clear`: that asks the terminal where the cursor is, and the answer would go to whoever reads keys.
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
 
     /// Puts a text on the clipboard of whoever looks at this terminal.
@@ -65,7 +68,7 @@ impl Screen {
         // The whole group, as the terminal would: what started this program stops with it.
         rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
         enter(self.mouse)?;
-        self.terminal.clear()
+        self.clear()
     }
 }
 

@@ -171,6 +171,12 @@ pub fn hosts() -> Vec<Host> {
         ),
         b07(17.0, "staged").last(0xf17, RunState::Cancelled, 5400, None),
     ];
+    let mut switch =
+        b07(48.0, "active").refused("device_class_refused", "'leaf-b07-1' is a 'SWITCH'", "correct its role");
+    (switch.device.name, switch.device.device_class) = ("leaf-b07-1".to_owned(), Some("SWITCH".to_owned()));
+    (switch.device.manufacturer, switch.device.model) = ("Edgecore".to_owned(), "AS7726-32X".to_owned());
+    switch.device.platform_class = None;
+    out.push(switch);
     for (location, rack, n) in [("hall A", "A01", 4), ("hall B", "B05", 6), ("hall B", "B06", 8), ("hall C", "C02", 3)]
     {
         out.extend(quiet("osl1", location, rack, n));
@@ -199,6 +205,7 @@ fn quiet(site: &str, location: &str, rack: &str, n: u32) -> Vec<Host> {
 /// A run as the engine would have journaled it.
 pub struct Story {
     run: RunId,
+    host: String,
     start_s: i64,
     seq: u32,
     pub records: Vec<RunRecord>,
@@ -219,7 +226,8 @@ impl Story {
             submitted_at: before(ago_s),
             retry_of: None,
         };
-        let mut story = Story { run: run_id(n), start_s: ago_s, seq: 0, records: Vec::new() };
+        let mut story =
+            Story { run: run_id(n), host: host.device.name.clone(), start_s: ago_s, seq: 0, records: Vec::new() };
         story.journal(0, Journal::Submitted { workflow: "enroll".into(), request: Box::new(request) });
         story
     }
@@ -299,7 +307,8 @@ impl Story {
 
     /// From the preflight to the end of the activation.
     pub fn prepared(mut self) -> Story {
-        let target = "gpu-b07";
+        let target = self.host.clone();
+        let target = target.as_str();
         self.started(0, Phase::ResolveIronicInstance);
         self.done(0, Phase::ResolveIronicInstance, "Ironic 'gpu'");
         self.started(0, Phase::StatusGate);

@@ -116,6 +116,9 @@ impl Fold<'_> {
                     before: before.clone(),
                     after: after.clone(),
                 });
+                // The run's own host needs no name in its own list.
+                let own = self.view.request.as_ref().is_some_and(|r| r.host == *target);
+                let target = if own { "" } else { target.as_str() };
                 self.line(system, wrote_text(target, what, before, after), EventKind::Wrote);
             }
             Observation::Links { phase, readings, budget_left_s } => self.links(*phase, readings, *budget_left_s),

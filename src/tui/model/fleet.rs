@@ -67,7 +67,7 @@ impl Fleet {
         let states = hosts.iter().map(|h| h.ironic.as_ref().map_or(0, |i| text::width(i.state.as_str())));
         self.ironic_width = states.max().unwrap_or(0).clamp(9, 14);
         self.hosts = hosts;
-        let first = !self.loaded && !self.hosts.is_empty();
+        let first = self.tree.iter().all(|n| n.hosts == 0) && !self.hosts.is_empty();
         self.loaded = true;
         let (ids, marks) = (&self.by_id, &mut self.marks);
         marks.retain(|id| ids.contains_key(id));

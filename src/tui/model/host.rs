@@ -68,6 +68,11 @@ impl Host {
         self.failure().is_some_and(|f| f.owner == Owner::Onsite)
     }
 
+    /// Stands in a rack and is nothing to enroll: a switch, a shelf. Nobody has to mend that.
+    pub fn is_bystander(&self) -> bool {
+        self.refusal.as_ref().is_some_and(|r| r.code == "device_class_refused")
+    }
+
     /// The highest units come first, as a person looks at a rack.
     pub fn unit(&self) -> Option<f64> {
         self.device.position
@@ -112,6 +117,10 @@ pub fn standing(host: &Host, live: Option<&RunView>, now: Timestamp) -> Standing
             }
             RunState::Succeeded | RunState::Cancelled => {}
         }
+    }
+    if host.is_bystander() {
+        let class = host.device.device_class.as_deref().unwrap_or("device").to_lowercase();
+        return standing_of(Status::None, format!("not enrolled: {class}"), String::new());
     }
     if let Some(refusal) = &host.refusal {
         return Standing {

@@ -63,6 +63,8 @@ fn story(model: &Model, host: &Host) -> Story {
         if host.proof.is_some() {
             story.fact.push_str(" · proven");
         }
+    } else if host.is_bystander() {
+        story.fact = host.refusal.as_ref().map(|r| r.message.clone()).unwrap_or_default();
     } else if host.is_deployed() {
         story.fact = "never enrolled by muster; deployed: an enrollment could restart it".to_owned();
     } else {

@@ -49,7 +49,8 @@ pub fn line(pen: &mut Pen, view: &RunView, which: Row, line: Rect) {
         }
         Row::Diff(DiffRow::Action(at)) => action_line(pen, &checks[at], line),
         Row::Diff(DiffRow::More(n)) => {
-            let at = pen.write(line, 4, &format!("{n} more agree  "), Meaning::Muted);
+            let more = if n == checks.len() { "" } else { " more" };
+            let at = pen.write(line, 4, &format!("{n}{more} agree  "), Meaning::Muted);
             let at = pen.write(line, at, "a", Meaning::Key);
             pen.write(line, at, " shows them", Meaning::Muted);
         }

@@ -150,7 +150,7 @@ fn history(pen: &mut Pen, guard: &GuardView, link: &LinkLine, line: Rect, at: u1
 fn rule_line(pen: &mut Pen, guard: &GuardView, line: Rect) {
     let mut at = 2;
     if !guard.over {
-        let cells = if line.width < ONE_LINE { 12 } else { 24 };
+        let cells = if line.width < 110 { 12 } else { 24 };
         bar(pen, line, at, cells, left_s(guard, pen.now), guard.budget_s, Meaning::Wait);
         at += cells + 2;
         let left = text::clock(left_s(guard, pen.now));

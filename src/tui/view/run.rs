@@ -179,8 +179,11 @@ fn side(pen: &mut Pen, view: &RunView, area: Rect) {
     for write in view.writes.iter().skip(view.writes.len().saturating_sub(room)) {
         let line = row(inner, at);
         pen.column(line, 0, 9, &write.system, Meaning::Muted, Keep::Start);
-        let what =
-            if write.target.is_empty() { write.what.clone() } else { format!("{} · {}", write.what, write.target) };
+        let own = view.request.as_ref().is_some_and(|r| r.host == write.target);
+        let what = match write.target.is_empty() || own {
+            true => write.what.clone(),
+            false => format!("{} · {}", write.what, write.target),
+        };
         pen.column(line, 9, line.width.saturating_sub(9), &what, Meaning::Text, Keep::Start);
         let line = row(inner, at + 1);
         if write.before.is_empty() && write.after.is_empty() {

@@ -55,7 +55,7 @@ fn heading(pen: &mut Pen, model: &Model, line: Rect, focused: bool) {
     let fleet = &model.fleet;
     let typing = action::here(model) == Where::Filter;
     let shown = if fleet.filter.is_empty() {
-        text::count(fleet.in_place, "host")
+        text::count(fleet.in_place, "device")
     } else {
         format!("{} of {}", fleet.shown.len(), fleet.in_place)
     };
@@ -124,7 +124,11 @@ fn host_line(pen: &mut Pen, model: &Model, host: &Host, line: Rect, columns: &Co
     let unit = unit_text(d.position);
     let (unit, unit_meaning) = if unit.is_empty() { ("–", Meaning::Warn) } else { (unit.as_str(), Meaning::Muted) };
     pen.column_right(line, columns.unit.0, columns.unit.1, unit, unit_meaning);
-    let name_meaning = if marked { Meaning::Mark } else { Meaning::Strong };
+    let name_meaning = match (marked, host.is_bystander()) {
+        (true, _) => Meaning::Mark,
+        (false, true) => Meaning::Muted,
+        (false, false) => Meaning::Strong,
+    };
     pen.column(line, columns.name.0, columns.name.1, &d.name, name_meaning, Keep::End);
     pen.column(line, columns.status.0, columns.status.1, &d.status, status_meaning(&d.status), Keep::Start);
     let (state, state_meaning) = ironic(host);
