@@ -17,6 +17,7 @@
 mod attempts;
 mod clock;
 mod driver;
+mod foresight;
 mod ending;
 mod handle;
 mod history;

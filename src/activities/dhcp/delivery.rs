@@ -76,8 +76,7 @@ impl<'a> Delivery<'a> {
 
     /// Whether an earlier attempt left its marker.
     async fn is_unfinished(&self) -> Result<bool, Failure> {
-        let command = format!("test -e {}", quote(&self.marker));
-        Ok(self.client.run(&command).await.map_err(|e| self.in_command(&e))?.status == 0)
+        self.client.exists(&self.marker).await.map_err(|e| self.in_command(&e))
     }
 
     /// The folder may be there, or not be this user's to make: the upload tells (D8).
@@ -144,7 +143,7 @@ impl<'a> Delivery<'a> {
             let what = said("the restart failed", &self.settings.restart, &restarted);
             return Err(self.back(sftp, former, what, true).await);
         }
-        self.cx.note("dhcp", format!("restarted the service on '{}'", self.client.server()));
+        self.cx.wrote("dhcp", self.client.server(), "service", "running", "restarted");
         let validated = self.run(&self.settings.validate).await?;
         if validated.status != 0 {
             let what = said("the service does not serve after its restart", &self.settings.validate, &validated);
