@@ -56,6 +56,7 @@ pub async fn console(place: &Place) -> Result<Exit, Ending> {
         mouse: settings.console.mouse,
         site: place.site.clone(),
         title: None,
+        user: operator(),
     };
     let app = app(settings, &state).await?;
     let shown = tui::run(app.clone(), options).await;
