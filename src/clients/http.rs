@@ -539,6 +539,27 @@ mod tests {
         assert_eq!(client.url("//evil.example.com/").unwrap().host_str(), Some("netbox.example.com"));
     }
 
+    /// Proves: G14
+    #[tokio::test]
+    async fn a_client_that_only_looks_sends_no_write_whatever_it_is_asked() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let rehearsal = Rehearsal::default();
+        let looking = client(&base).rehearsed(&rehearsal);
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::from_bytes(b"MOVE").unwrap()] {
+            let error = looking.send(Request::new(method.clone(), "/anything")).await.unwrap_err();
+            assert!(matches!(error, HttpError::ReadOnly { .. }) && !error.is_transient(), "{error}");
+            // Past the rehearsal, as a defect in it would come: the last guard holds.
+            let url = Url::parse(&base).unwrap();
+            let error = looking.transmit(Request::new(method, "/anything"), url).await.unwrap_err();
+            assert!(matches!(error, HttpError::ReadOnly { .. }), "{error}");
+        }
+        assert_eq!(rehearsal.refused().as_deref(), Some("POST /anything"));
+        assert!(rehearsal.writes().is_empty());
+        assert!(listener.accept().is_err(), "something was connected to");
+    }
+
     #[tokio::test]
     async fn a_closed_port_is_refused_and_a_silent_one_is_a_timeout() {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -41,7 +41,7 @@ pub struct Rehearsed {
 /// where something does.
 pub async fn plan(env: Arc<Env>, rehearsal: Rehearsal, request: EnrollRequest, deployed: Option<String>) -> Rehearsed {
     let cx = PlanCx { shared: Arc::new(Shared::new(env, rehearsal, &request, deployed)) };
-    let outcome = enroll(cx.clone(), request.clone()).await;
+    let outcome = Box::pin(enroll(cx.clone(), request.clone())).await;
     if let Err(ActivityError::Failed(failure)) = outcome {
         cx.fails(&failure);
     }
@@ -103,7 +103,7 @@ impl Cx for PlanCx {
         options: ActivityOptions,
     ) -> impl Future<Output = Result<A::Out, ActivityError>> + use<A> {
         let cx = self.clone();
-        async move { cx.carry_out::<A>(input, options).await }
+        Box::pin(async move { cx.carry_out::<A>(input, options).await })
     }
 
     fn sleep_until(
@@ -123,6 +123,10 @@ impl Cx for PlanCx {
     }
 
     fn report(&self, observation: Observation) {
+        // What the workflow says of the links it says of assumed ones; as they are now stands in the plan already.
+        if matches!(&observation, Observation::Note { system, .. } if system == "bmc") {
+            return;
+        }
         self.observed(observation, false);
     }
 
@@ -162,7 +166,7 @@ impl PlanCx {
                 foresight::after(self, A::NAME, phase, &input, output)
             }
         };
-        serde_json::from_value(output).map_err(|e| unreadable(phase, A::NAME, &e))
+        Ok(serde_json::from_value(output).map_err(|e| unreadable(phase, A::NAME, &e))?)
     }
 
     async fn ask(&self, name: &str, input: Value, seq: u32) -> Result<Value, Failure> {
@@ -176,7 +180,8 @@ impl PlanCx {
             stop: CancellationToken::new(),
             sink: Arc::new(move |observation| cx.observed(observation, imagined)),
         };
-        registry::run(name, input, activity).await
+        // On the heap: the workflow's future would else hold every activity's in itself, many times over.
+        Box::pin(registry::run(name, input, activity)).await
     }
 
     /// Writes down what was observed. `imagined`: it was made of data that nobody has yet.
@@ -235,7 +240,8 @@ impl PlanCx {
             let times = book.waits.entry((*phase, format!("{kind:?} {text}"))).or_default();
             *times += 1;
             let times = *times;
-            let now = std::mem::replace(&mut book.now, book.now.max(deadline));
+            let now = book.now;
+            book.now = now.max(deadline);
             (book.over, now, times)
         });
         if over {
@@ -263,7 +269,11 @@ impl PlanCx {
     }
 
     fn fails(&self, failure: &Failure) {
-        let words = format!("{} → {}", failure.message, failure.action);
+        if let Some(asked) = self.shared.rehearsal.refused() {
+            return self.step(failure.phase, "muster", what::NOT_FORESEEN, "", &format!("what comes of {asked}"));
+        }
+        let again = if failure.retryable { " (a run would try it again first)" } else { "" };
+        let words = format!("{}{again} → {}", failure.message, failure.action);
         let (code, owner) = (failure.code, failure.owner);
         self.step(failure.phase, "muster", what::FAILS, &format!("{code} ({owner})"), &words);
     }
@@ -327,7 +337,7 @@ impl PlanCx {
             .map(|phase| {
                 let Page { gate, reads, mut steps } = pages.remove(&phase).unwrap_or_default();
                 for step in &mut steps {
-                    [&mut step.what, &mut step.target, &mut step.before, &mut step.after].map(real);
+                    [&mut step.what, &mut step.target, &mut step.before, &mut step.after].into_iter().for_each(real);
                 }
                 let gate = match gate {
                     Some(Gate::On) => Gate::On,

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::http::Answer;
 use crate::domain::ids::NodeUuid;
+use crate::domain::text::neutralize_to;
 
 /// One rehearsal of one run. Clones are the same one.
 #[derive(Clone, Default)]
@@ -40,6 +41,8 @@ pub struct PlannedRequest {
 struct Imagined {
     reads: u32,
     writes: Vec<PlannedRequest>,
+    /// The first write whose outcome could not be imagined.
+    refused: Option<String>,
     netbox: HashMap<String, netbox::World>,
     ironic: HashMap<String, ironic::World>,
     bmcs: HashMap<String, redfish::World>,
@@ -102,6 +105,9 @@ impl Rehearsal {
                 _ if ask.is_read() => Met::Send,
                 _ => Met::Refuse,
             };
+            if matches!(met, Met::Refuse) && all.refused.is_none() {
+                all.refused = Some(format!("{} {}", ask.method, neutralize_to(ask.path, 200)));
+            }
             // A refusal that a server would give too changes nothing there.
             if !ask.is_read() && matches!(met, Met::Answer { status: 200..300, .. }) {
                 let system = if ask.system == "redfish" { "bmc" } else { ask.system };
@@ -164,6 +170,11 @@ impl Rehearsal {
         self.with(|all| all.writes.clone())
     }
 
+    /// The first write that could not be imagined, and so was refused: a plan ends there.
+    pub fn refused(&self) -> Option<String> {
+        self.with(|all| all.refused.clone())
+    }
+
     /// Time passes: what Ironic is at work on comes one step further.
     pub fn time_passes(&self) {
         self.with(|all| all.ironic.values_mut().for_each(ironic::World::time_passes));
@@ -174,7 +185,7 @@ impl Rehearsal {
         self.with(|all| all.ironic.values().any(|world| world.is_inspected(&node.to_string())))
     }
 
-    /// Whether an identifier was made up here.
+    /// The identifiers that were made up here.
     pub fn made_up(&self) -> Vec<String> {
         self.with(|all| all.ironic.values().flat_map(|world| world.made_up()).collect())
     }
