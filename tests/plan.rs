@@ -195,12 +195,14 @@ fn fingerprint(state: &Path) -> BTreeMap<String, String> {
 async fn plan_is_what_a_run_does(site: &Site, host: &str, params: EnrollParams) -> (Rehearsed, Ran) {
     let rehearsed = site.plan(host, params.clone()).await;
     let ran = site.enroll(host, params).await;
-    let steps: Vec<String> = rehearsed.plan.writes().map(shown).collect();
+    // A run has its commands in its events, and not among its changes.
+    let (commands, changes): (Vec<_>, Vec<_>) = rehearsed.plan.writes().partition(|step| step.what == what::COMMAND);
+    let steps: Vec<String> = changes.into_iter().map(shown).collect();
     let wrote: Vec<String> = ran.wrote.iter().map(shown).collect();
     assert_eq!(steps, wrote, "steps\n{}", page(&rehearsed.plan));
     let requests: Vec<String> = rehearsed.requests.iter().map(planned).collect();
     assert_eq!(requests, ran.requests, "requests\n{}", page(&rehearsed.plan));
-    assert_eq!(rehearsed.plan.writes, wrote.len());
+    assert_eq!(rehearsed.plan.writes, wrote.len() + commands.len());
     (rehearsed, ran)
 }
 
@@ -224,6 +226,8 @@ async fn the_plan_of_a_fresh_host_is_what_its_run_writes_and_the_plan_after_it_i
         let asks_nobody = matches!(phase.phase, Phase::ResolveIronicInstance | Phase::DriverSwitch);
         assert_eq!(phase.reads == 0, asks_nobody, "{}", page(plan));
     }
+    let commands = steps(plan, Phase::Dhcp, what::COMMAND);
+    assert!(commands.iter().any(|step| step.after == "dhcp-restart"), "{}", page(plan));
     // What is waited for, and what nobody can know.
     assert!(!steps(plan, Phase::Inspection, what::WAIT).is_empty(), "{}", page(plan));
     assert!(!steps(plan, Phase::Cleaning, what::WAIT).is_empty(), "{}", page(plan));
@@ -329,7 +333,9 @@ async fn no_secret_is_in_a_plan() {
         for (field, value) in item {
             let text = value.as_str().unwrap_or_default();
             if !matches!(field.as_str(), "username" | "known_hosts") {
-                secrets.extend(text.lines().filter(|line| line.len() >= 8 && !line.starts_with("-----")).map(str::to_owned));
+                secrets.extend(
+                    text.lines().filter(|line| line.len() >= 8 && !line.starts_with("-----")).map(str::to_owned),
+                );
             }
         }
     }

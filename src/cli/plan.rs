@@ -57,6 +57,7 @@ fn page(plan: &Plan) -> Vec<String> {
 fn line(step: &PlannedStep) -> String {
     let PlannedStep { system, what, target, before, after, write } = step;
     match (write, what.as_str()) {
+        (true, what::COMMAND) => format!("    write  {system}: {target}: run '{after}'"),
         (true, _) if before.is_empty() => format!("    write  {system}: {target}: {what} → {after}"),
         (true, _) => format!("    write  {system}: {target}: {what}: {before} → {after}"),
         (false, what::WAIT) => format!("    wait   {system}: {before}, {after}"),

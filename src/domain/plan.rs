@@ -59,8 +59,10 @@ pub struct PlannedStep {
     pub write: bool,
 }
 
-/// The words in [`PlannedStep::what`] of steps that are no writes.
+/// The words in [`PlannedStep::what`] of steps that are no change of a value.
 pub mod what {
+    /// A command on the DHCP host: whether it changes something is not known here, so it counts as a write.
+    pub const COMMAND: &str = "command";
     pub const WAIT: &str = "wait";
     pub const WARNING: &str = "warning";
     pub const NOTE: &str = "note";

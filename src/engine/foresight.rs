@@ -11,7 +11,9 @@ use crate::domain::phase::Phase;
 use crate::domain::plan::what;
 use crate::domain::verify::Verdict;
 use crate::workflows::cx::Activity;
-use crate::workflows::defs::{BmcBack, BmcBackOut, LinksOut, NodeTarget, Prove, ProveIn, ProveOut, ReadLinks, Verify, VerifyOut};
+use crate::workflows::defs::{
+    BmcBack, BmcBackOut, LinksOut, NodeTarget, Prove, ProveIn, ProveOut, ReadLinks, Verify, VerifyOut,
+};
 
 /// The outcome of an activity that a plan does not carry out.
 pub(super) fn instead_of(cx: &PlanCx, name: &str, phase: Phase, input: &Value) -> Option<Value> {

@@ -69,6 +69,8 @@ struct Book {
     pages: BTreeMap<Phase, Page>,
     waits: BTreeMap<(Phase, String), u32>,
     deployed: Option<String>,
+    /// So many of the rehearsal's writes were looked at for commands.
+    looked_at: usize,
     /// Nothing after this can be foreseen.
     over: bool,
 }
@@ -89,6 +91,7 @@ impl Shared {
             pages: BTreeMap::new(),
             waits: BTreeMap::new(),
             deployed,
+            looked_at: 0,
             over: false,
         };
         let run = RunId(Uuid::now_v7());
@@ -158,10 +161,16 @@ impl PlanCx {
                 let reads = self.shared.rehearsal.reads();
                 let outcome = tokio::time::timeout(timeout, self.ask(A::NAME, input.clone(), seq)).await;
                 let reads = self.shared.rehearsal.reads() - reads;
+                self.commands(phase);
                 self.page(phase, |page| page.reads += reads);
                 let output = outcome.unwrap_or_else(|_| {
                     let message = format!("'{}' did not end within {} s", A::NAME, timeout.as_secs());
-                    Err(Failure::new(FailureCode::ActivityTimeout, phase, message, "look at what it waits for, then retry"))
+                    Err(Failure::new(
+                        FailureCode::ActivityTimeout,
+                        phase,
+                        message,
+                        "look at what it waits for, then retry",
+                    ))
                 })?;
                 foresight::after(self, A::NAME, phase, &input, output)
             }
@@ -172,16 +181,37 @@ impl PlanCx {
     async fn ask(&self, name: &str, input: Value, seq: u32) -> Result<Value, Failure> {
         let imagined = foresight::is_imagined(&self.shared.rehearsal, name, &input);
         let cx = self.clone();
+        let writes = self.book(|book| book.looked_at);
+        let sink = move |observation: Observation| {
+            let phase = cx.book(|book| book.phase);
+            cx.commands(phase);
+            // A sentence that comes after a write speaks of what was not done.
+            let tells = matches!(observation, Observation::Note { .. }) && cx.book(|book| book.looked_at) > writes;
+            if !tells {
+                cx.observed(observation, imagined);
+            }
+        };
         let activity = ActivityCx {
             env: Arc::clone(&self.shared.env),
             run: self.shared.run,
             seq,
             attempt: 1,
             stop: CancellationToken::new(),
-            sink: Arc::new(move |observation| cx.observed(observation, imagined)),
+            sink: Arc::new(sink),
         };
         // On the heap: the workflow's future would else hold every activity's in itself, many times over.
         Box::pin(registry::run(name, input, activity)).await
+    }
+
+    /// Writes down the commands that were asked for since the last look.
+    fn commands(&self, phase: Phase) {
+        let from = self.book(|book| book.looked_at);
+        let writes = self.shared.rehearsal.writes_from(from);
+        self.book(|book| book.looked_at = from + writes.len());
+        for PlannedRequest { system, server, path, .. } in writes.into_iter().filter(|write| write.method == "exec") {
+            let (system, what, before) = (system.to_owned(), what::COMMAND.to_owned(), String::new());
+            self.push(phase, PlannedStep { system, what, target: server, before, after: path, write: true });
+        }
     }
 
     /// Writes down what was observed. `imagined`: it was made of data that nobody has yet.
@@ -371,11 +401,9 @@ fn waits_for(kind: WaitKind, phase: Phase) -> &'static str {
     match kind {
         WaitKind::LinkGuard => "bmc",
         WaitKind::StableState if phase == Phase::Bmc => "bmc",
-        WaitKind::NodeLock
-        | WaitKind::StableState
-        | WaitKind::PowerOn
-        | WaitKind::Inspection
-        | WaitKind::Cleaning => "ironic",
+        WaitKind::NodeLock | WaitKind::StableState | WaitKind::PowerOn | WaitKind::Inspection | WaitKind::Cleaning => {
+            "ironic"
+        }
         WaitKind::Rerun | WaitKind::Proof => "muster",
     }
 }

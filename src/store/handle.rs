@@ -1,7 +1,7 @@
 //! Opens the store and hands out its two ways in: queued writes and pooled reads.
 
-use std::path::{Path, PathBuf};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 

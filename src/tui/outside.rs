@@ -158,7 +158,7 @@ impl Outside {
 fn fleet_events(app: &App, site: Option<&str>) -> Vec<Event> {
     match app.fleet() {
         Ok(Fleet { rows, systems }) => {
-            let rows = rows.into_iter().filter(|row| site.is_none_or(|site| row.device.site == site));
+            let rows = rows.into_iter().filter(|row| row.is_host && site.is_none_or(|site| row.device.site == site));
             let mut events = vec![Event::Fleet(rows.map(host).collect())];
             events.extend(systems.into_iter().map(|h| Event::Health(health(h))));
             events

@@ -143,7 +143,7 @@ impl<'a> Delivery<'a> {
             let what = said("the restart failed", &self.settings.restart, &restarted);
             return Err(self.back(sftp, former, what, true).await);
         }
-        self.cx.wrote("dhcp", self.client.server(), "service", "running", "restarted");
+        self.cx.note("dhcp", format!("restarted the service on '{}'", self.client.server()));
         let validated = self.run(&self.settings.validate).await?;
         if validated.status != 0 {
             let what = said("the service does not serve after its restart", &self.settings.validate, &validated);

@@ -30,6 +30,8 @@ pub struct Rehearsal {
 pub struct PlannedRequest {
     /// `netbox`, `ironic`, `bmc`, `dhcp`.
     pub system: &'static str,
+    /// Host and port; of a DHCP host its name in known_hosts.
+    pub server: String,
     /// HTTP method; on a DHCP host `exec`, `sftp_write`, `sftp_rename`, `sftp_remove`.
     pub method: String,
     /// Path and query; on a DHCP host the command or the remote path.
@@ -114,7 +116,8 @@ impl Rehearsal {
                 let query: Vec<String> = ask.query.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
                 let path = format!("{}{query}", ask.path);
-                all.writes.push(PlannedRequest { system, method: ask.method.to_owned(), path });
+                let (server, method) = (ask.host.to_owned(), ask.method.to_owned());
+                all.writes.push(PlannedRequest { system, server, method, path });
             }
             met
         })
@@ -146,8 +149,9 @@ impl Rehearsal {
     }
 
     /// Notes a write to a DHCP host.
-    pub(super) fn wrote_dhcp(&self, method: &str, path: &str) {
-        let write = PlannedRequest { system: "dhcp", method: method.to_owned(), path: path.to_owned() };
+    pub(super) fn wrote_dhcp(&self, server: &str, method: &str, path: &str) {
+        let (server, method, path) = (server.to_owned(), method.to_owned(), path.to_owned());
+        let write = PlannedRequest { system: "dhcp", server, method, path };
         self.with(|all| all.writes.push(write));
     }
 
@@ -168,6 +172,11 @@ impl Rehearsal {
     /// The writes so far, in their order.
     pub fn writes(&self) -> Vec<PlannedRequest> {
         self.with(|all| all.writes.clone())
+    }
+
+    /// The writes from the `n`th on.
+    pub fn writes_from(&self, n: usize) -> Vec<PlannedRequest> {
+        self.with(|all| all.writes.get(n..).unwrap_or_default().to_vec())
     }
 
     /// The first write that could not be imagined, and so was refused: a plan ends there.

@@ -153,7 +153,7 @@ impl SshClient {
     /// only looks has methods of its own.
     pub async fn run(&self, command: &str) -> Result<Output, SshError> {
         if let Some(rehearsal) = &self.rehearsal {
-            rehearsal.wrote_dhcp("exec", command);
+            rehearsal.wrote_dhcp(&self.server, "exec", command);
             return Ok(Output { status: 0, stdout: vec![], stderr: vec![], truncated: false });
         }
         self.look(command).await

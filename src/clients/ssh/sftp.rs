@@ -104,12 +104,16 @@ impl<'a> Sftp<'a> {
         let step = format!("writing '{path}'");
         let temporary = temporary_name(path);
         if let Some(rehearsal) = self.client.rehearsal() {
-            rehearsal.wrote_dhcp("sftp_write", &temporary);
+            let server = self.client.server();
+            rehearsal.wrote_dhcp(server, "sftp_write", &temporary);
             match self.posix_rename {
-                true => rehearsal.wrote_dhcp("sftp_rename", path),
-                false => rehearsal.wrote_dhcp("exec", &format!("mv -f -- {} {}", quote(&temporary), quote(path))),
+                true => rehearsal.wrote_dhcp(server, "sftp_rename", path),
+                false => {
+                    let command = format!("mv -f -- {} {}", quote(&temporary), quote(path));
+                    rehearsal.wrote_dhcp(server, "exec", &command);
+                }
             }
-            rehearsal.put_file(self.client.server(), path, Some(content.to_vec()));
+            rehearsal.put_file(server, path, Some(content.to_vec()));
             return Ok(());
         }
         let written = within(&step, self.limit, self.write_unbounded(path, &temporary, content, &step)).await?;
@@ -178,7 +182,7 @@ impl<'a> Sftp<'a> {
     /// Removes a file. Whether there was one.
     pub async fn remove(&self, path: &str) -> Result<bool, SshError> {
         if let Some(rehearsal) = self.client.rehearsal() {
-            rehearsal.wrote_dhcp("sftp_remove", path);
+            rehearsal.wrote_dhcp(self.client.server(), "sftp_remove", path);
             rehearsal.put_file(self.client.server(), path, None);
             return Ok(true);
         }
