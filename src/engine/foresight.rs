@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::plan::PlanCx;
 use crate::clients::rehearsal::Rehearsal;
+use crate::domain::checks;
 use crate::domain::link::LinkState;
 use crate::domain::phase::Phase;
 use crate::domain::plan::what;
@@ -72,7 +73,7 @@ fn every_check_passes(cx: &PlanCx, phase: Phase, mut found: VerifyOut) -> Verify
     if let Some(verification) = &mut found.verification {
         let words = format!(
             "inspection: {} checks will be made on what it brings; the plan goes on as if all of them passed",
-            verification.checks.len()
+            checks::count_of_whole(verification)
         );
         cx.step(phase, "ironic", what::NOT_FORESEEN, "", &words);
         for check in &mut verification.checks {
