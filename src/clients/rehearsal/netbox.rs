@@ -33,7 +33,8 @@ impl World {
             return false;
         }
         match body.get_mut("results").and_then(Value::as_array_mut) {
-            Some(rows) => rows.iter_mut().fold(false, |changed, row| self.apply(row) || changed),
+            // Every row, and not only until one is changed.
+            Some(rows) => rows.iter_mut().filter_map(|row| self.apply(row).then_some(())).count() > 0,
             None => self.apply(body),
         }
     }
