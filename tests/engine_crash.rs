@@ -108,7 +108,7 @@ fn the_run() -> RunId {
     "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap()
 }
 
-/// Proves: G4, G5, G6, G7
+/// Proves: G5, G6, G7
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_after_every_append_a_run_ends_where_the_undisturbed_one_does() {
     let run = the_run();
@@ -508,7 +508,7 @@ async fn a_run_whose_journal_cannot_be_written_is_put_aside_and_goes_on_when_it_
     assert!(told, "the records say that there was a gap");
 }
 
-/// Proves: G4, G12
+/// Proves: G5, G12
 #[tokio::test]
 async fn what_a_lost_append_leaves_at_work_is_stopped_before_it_is_begun_again_and_the_caller_hears_of_the_store() {
     let (_folder, store) = store();
