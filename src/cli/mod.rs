@@ -10,6 +10,7 @@ mod log;
 mod open;
 mod output;
 mod runs;
+mod story;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

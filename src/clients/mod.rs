@@ -6,6 +6,7 @@ pub mod keystone;
 pub mod netbox;
 pub mod redfish;
 pub mod ssh;
+pub mod trail;
 pub mod vault;
 
 use indexmap::IndexMap;

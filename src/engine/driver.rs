@@ -143,7 +143,13 @@ pub(super) async fn finish(shared: &Shared, run: RunId, events: Vec<Event>) -> R
 
 impl Driver {
     async fn go(&mut self, inbox: &mut mpsc::UnboundedReceiver<Message>) -> Result<End, End> {
+        let begun = self.next_n > 1;
         self.replay();
+        if begun {
+            // Interruptions are part of the run's story; the replay passes over them.
+            let by = format!("muster {}", env!("CARGO_PKG_VERSION"));
+            self.record(self.now(), Body::Observation(Observation::Resumed { by }));
+        }
         self.take_issued();
         self.state.borrow_mut().go_live();
         self.stop_where_stuck();

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::error::SshError;
 use super::known_hosts::{KnownHosts, Verdict, exact_name};
 use super::sftp::Sftp;
+use crate::clients::trail;
 use crate::domain::text::neutralize_to;
 
 /// What is kept of a command's output, of each stream. The rest is read and dropped, so that the command can end.
@@ -139,7 +140,10 @@ impl SshClient {
     /// that could not be started, or that left no status, is an error.
     pub async fn run(&self, command: &str) -> Result<Output, SshError> {
         let step = format!("the command '{}'", brief(command));
-        within(&step, self.deadlines.command, self.run_unbounded(command, &step)).await?
+        let ended = within(&step, self.deadlines.command, self.run_unbounded(command, &step)).await.flatten();
+        let answer = ended.as_ref().map_or_else(|_| "no status".to_owned(), |output| format!("exit {}", output.status));
+        trail::tell("ssh", &format!("run '{}'", brief(command)), answer);
+        ended
     }
 
     async fn run_unbounded(&self, command: &str, step: &str) -> Result<Output, SshError> {

@@ -9,6 +9,7 @@ use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
 
 use super::error::SshError;
 use super::session::{SshClient, quote, within};
+use crate::clients::trail;
 use crate::domain::text::neutralize_to;
 
 /// Servers take at least this in one request.
@@ -62,7 +63,9 @@ impl<'a> Sftp<'a> {
     /// A whole file of at most `max` bytes; `None` where there is none.
     pub async fn read(&self, path: &str, max: usize) -> Result<Option<Vec<u8>>, SshError> {
         let step = format!("reading '{path}'");
-        within(&step, self.limit, self.read_unbounded(path, max, &step)).await?
+        let ended = within(&step, self.limit, self.read_unbounded(path, max, &step)).await.flatten();
+        tell("read", path, ended.is_ok());
+        ended
     }
 
     async fn read_unbounded(&self, path: &str, max: usize, step: &str) -> Result<Option<Vec<u8>>, SshError> {
@@ -97,7 +100,9 @@ impl<'a> Sftp<'a> {
     pub async fn write(&self, path: &str, content: &[u8]) -> Result<(), SshError> {
         let step = format!("writing '{path}'");
         let temporary = temporary_name(path);
-        let written = within(&step, self.limit, self.write_unbounded(path, &temporary, content, &step)).await?;
+        let written = within(&step, self.limit, self.write_unbounded(path, &temporary, content, &step)).await;
+        tell("write", path, written.as_ref().is_ok_and(Result::is_ok));
+        let written = written?;
         if written.is_err() {
             // The failure is what is told; a leftover under a dot-name harms nobody.
             within("cleaning up", self.limit, self.session.remove(temporary)).await.ok();
@@ -163,7 +168,9 @@ impl<'a> Sftp<'a> {
     /// Removes a file. Whether there was one.
     pub async fn remove(&self, path: &str) -> Result<bool, SshError> {
         let step = format!("removing '{path}'");
-        match within(&step, self.limit, self.session.remove(path)).await? {
+        let removed = within(&step, self.limit, self.session.remove(path)).await;
+        tell("remove", path, removed.as_ref().is_ok_and(Result::is_ok));
+        match removed? {
             Ok(_) => Ok(true),
             Err(SftpError::Status(status)) if status.status_code == StatusCode::NoSuchFile => Ok(false),
             Err(error) => Err(self.failed(&step, &error)),
@@ -188,6 +195,11 @@ impl Drop for Sftp<'_> {
     fn drop(&mut self) {
         self.session.close_session().ok(); // the connection may be gone already
     }
+}
+
+/// For the story of the run.
+fn tell(what: &str, path: &str, done: bool) {
+    trail::tell("sftp", &format!("{what} '{}'", neutralize_to(path, 200)), if done { "done" } else { "failed" });
 }
 
 /// `/a/b` → `/a/.b.muster-tmp`
