@@ -23,6 +23,9 @@ pub struct FleetRow {
     pub ironic: Option<IronicRef>,
     pub last_run: Option<RunSummary>,
     pub eligible: Result<(), Refusal>,
+    /// Something that is enrolled: a device of a compute class, or one whose class is missing in NetBox. A switch is
+    /// neither.
+    pub is_host: bool,
     pub proof: Option<Proof>,
 }
 
@@ -44,6 +47,7 @@ impl App {
                 last_run: last.remove(&device.name),
                 proof: proofs.remove(&device.name),
                 eligible: eligibility::check(&device, &self.inner.rules),
+                is_host: eligibility::is_host(&device, &self.inner.rules),
                 device,
             })
             .collect();

@@ -21,7 +21,14 @@ pub async fn demo(command: Demo) -> Result<Exit, Ending> {
     let lab = start(scenario, speed).await?;
     let file = write_config(&lab, &folder.0)?;
     let settings = config::load(&file).map_err(|e| Ending::failed(format!("the lab's own configuration: {e}")))?;
-    let options = tui::TuiOptions { theme: None, ascii: command.ascii, mouse: true, site: None, title: Some(title) };
+    let options = tui::TuiOptions {
+        theme: None,
+        ascii: command.ascii,
+        mouse: true,
+        site: None,
+        title: Some(title),
+        user: open::operator(),
+    };
     let app = open::app(settings, &folder.0.join("state")).await?;
     let shown = tui::run(app.clone(), options).await;
     app.shutdown().await;

@@ -56,6 +56,7 @@ pub async fn console(place: &Place) -> Result<Exit, Ending> {
         mouse: settings.console.mouse,
         site: place.site.clone(),
         title: None,
+        user: operator(),
     };
     let app = app(settings, &state).await?;
     let shown = tui::run(app.clone(), options).await;
@@ -99,5 +100,18 @@ pub fn operator() -> String {
         .iter()
         .filter_map(|name| std::env::var(name).ok())
         .find(|name| !name.trim().is_empty())
+        .or_else(account)
         .unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The name of the account that this process runs under, where its environment does not say.
+fn account() -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    })
 }

@@ -45,6 +45,12 @@ pub struct Refusal {
     pub action: String,
 }
 
+/// Whether a device is of the kind that is enrolled at all: of a compute class, or of none, which is a hole in NetBox that
+/// has to be seen. Lists of hosts leave everything else out.
+pub fn is_host(device: &Device, rules: &Rules) -> bool {
+    device.device_class.as_deref().is_none_or(|class| rules.device_classes.contains(class))
+}
+
 /// Judges the inventory's view of a device. That view may lag; the run itself reads NetBox live (S2).
 pub fn check(device: &Device, rules: &Rules) -> Result<(), Refusal> {
     let name = neutralize(&device.name);
@@ -224,5 +230,14 @@ mod tests {
     #[test]
     fn a_tenant_without_a_rule_is_no_custody() {
         assert_eq!(check(&Device { tenant: Some("lab".into()), ..device() }, &rules()), Ok(()));
+    }
+
+    /// Proves: U1
+    #[test]
+    fn a_switch_is_no_host_and_a_device_without_a_class_is_one_to_be_seen() {
+        let with = |class: Option<&str>| Device { device_class: class.map(str::to_owned), ..device() };
+        let rules = Rules::for_sites(["osl1".to_owned()]);
+        assert!(is_host(&with(Some("HYPERVISOR")), &rules) && is_host(&with(None), &rules));
+        assert!(!is_host(&with(Some("SWITCH")), &rules));
     }
 }

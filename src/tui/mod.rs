@@ -1,33 +1,22 @@
-//! The console.
+//! The console: a model, what events make of it, and how it is drawn. Only the runtime touches a terminal or a clock.
 
-use crate::app::App;
+pub mod action;
+pub mod effect;
+pub mod environment;
+pub mod event;
+pub mod glyphs;
+mod input;
+pub mod keymap;
+pub mod layout;
+pub mod model;
+mod outside;
+mod runtime;
+pub mod terminal;
+pub mod text;
+pub mod theme;
+pub mod update;
+pub mod view;
+pub mod widgets;
 
-/// What the console is opened with.
-#[derive(Debug, Clone, Default)]
-pub struct TuiOptions {
-    /// Name of a theme; else the environment decides.
-    pub theme: Option<String>,
-    pub ascii: bool,
-    pub mouse: bool,
-    /// Only this site (NetBox slug).
-    pub site: Option<String>,
-    /// Stands in the header, such as the demo's.
-    pub title: Option<String>,
-}
-
-/// Why the console could not be shown.
-#[derive(Debug, thiserror::Error)]
-pub enum TuiError {
-    #[error("this build has no console yet: use `muster enroll` and `muster runs`")]
-    NotBuilt,
-}
-
-/// Shows the console until the person leaves it.
-pub async fn run(_app: App, _options: TuiOptions) -> Result<(), TuiError> {
-    Err(TuiError::NotBuilt)
-}
-
-/// The log pane's share of the log.
-pub fn log_layer() -> tui_logger::TuiTracingSubscriberLayer {
-    tui_logger::TuiTracingSubscriberLayer
-}
+pub use runtime::{TuiError, TuiOptions, run};
+pub use view::log_layer;

@@ -82,17 +82,20 @@ impl Fold<'_> {
                 self.line(phase.label(), format!("skipped: {why}"), EventKind::Skipped);
             }
             Observation::PhaseDone { phase, note } => {
-                // A warning of this phase outlives its good end: it is what there is to look at.
-                match self.phase(*phase).status {
-                    PhaseStatus::Warned => self.phase(*phase).ended_at = Some(self.at),
-                    _ => self.end_phase(*phase, PhaseStatus::Done, note),
-                }
+                // A warning of the phase outlives its good end: it is what there is to look at.
+                let warned = !self.phase(*phase).warnings.is_empty();
+                let status = if warned { PhaseStatus::Warned } else { PhaseStatus::Done };
+                self.end_phase(*phase, status, note);
                 self.over(*phase);
                 let text = if note.is_empty() { "done".to_owned() } else { note.clone() };
                 self.line(phase.label(), text, EventKind::Done);
             }
             Observation::Warned { phase, message } => {
-                self.end_phase(*phase, PhaseStatus::Warned, message);
+                let entry = self.phase(*phase);
+                entry.warnings.push(message.clone());
+                if entry.status == PhaseStatus::Done {
+                    entry.status = PhaseStatus::Warned;
+                }
                 self.line(phase.label(), message.clone(), EventKind::Warned);
             }
             Observation::Attempt { seq, attempt, max_attempts, .. } => {
@@ -113,6 +116,9 @@ impl Fold<'_> {
                     before: before.clone(),
                     after: after.clone(),
                 });
+                // The run's own host needs no name in its own list.
+                let own = self.view.request.as_ref().is_some_and(|r| r.host == *target);
+                let target = if own { "" } else { target.as_str() };
                 self.line(system, wrote_text(target, what, before, after), EventKind::Wrote);
             }
             Observation::Links { phase, readings, budget_left_s } => self.links(*phase, readings, *budget_left_s),
@@ -203,14 +209,16 @@ impl Fold<'_> {
 
     fn links(&mut self, phase: Phase, readings: &[LinkReading], budget_left_s: u64) {
         let attempt = self.phase(phase).attempt.max(1);
-        let same =
-            |g: &GuardView| !g.over && g.phase == phase && g.attempt == attempt && budget_left_s <= g.budget_left_s;
+        let same = |g: &GuardView| g.phase == phase && g.attempt == attempt && budget_left_s <= g.budget_left_s;
         if !self.view.guards.last().is_some_and(same) {
             self.over(phase);
             self.view.guards.push(GuardView::new(phase, attempt, self.at, budget_left_s));
         }
         let Some(guard) = self.view.guards.last_mut() else { return };
-        for change in guard.look(self.at, readings, budget_left_s) {
+        let changes = guard.look(self.at, readings, budget_left_s);
+        // A link that is up, or can't be read, lets the run go on (L2): this guard has done its work.
+        guard.over = !guard.all_down();
+        for change in changes {
             let text = match change.before {
                 Some((before, s)) => {
                     format!("{} is {} after {s}s {}", change.interface, change.state.as_str(), before.as_str())

@@ -80,6 +80,11 @@ impl GuardView {
         Some(Change { interface: reading.interface.clone(), state: reading.state, before })
     }
 
+    /// Whether every link is explicitly down. Nothing read is not "all down".
+    pub fn all_down(&self) -> bool {
+        !self.links.is_empty() && self.links.iter().all(|l| l.reading.state == LinkState::Down)
+    }
+
     /// Whether any link was seen in this state at the latest look.
     pub fn any(&self, state: LinkState) -> bool {
         self.links.iter().any(|l| l.reading.state == state)

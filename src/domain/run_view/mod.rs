@@ -85,6 +85,8 @@ pub struct PhaseView {
     pub attempt: u32,
     /// What it found or did, why it was skipped, or what is wrong.
     pub note: String,
+    /// What is to be looked at although it went on.
+    pub warnings: Vec<String>,
 }
 
 /// An activity under way.
@@ -218,6 +220,7 @@ impl Default for RunView {
             ended_at: None,
             attempt: 0,
             note: String::new(),
+            warnings: Vec::new(),
         });
         RunView {
             run: None,
@@ -305,9 +308,9 @@ impl RunView {
         }
     }
 
-    /// Phases that ended well with something to look at.
-    pub fn warnings(&self) -> impl Iterator<Item = &PhaseView> {
-        self.phases.iter().filter(|p| p.status == PhaseStatus::Warned)
+    /// What is to be looked at although the run went on, with its phase.
+    pub fn warnings(&self) -> impl Iterator<Item = (Phase, &str)> {
+        self.phases.iter().flat_map(|p| p.warnings.iter().map(|w| (p.phase, w.as_str())))
     }
 
     /// When the run was submitted.

@@ -94,8 +94,21 @@ fn a_warning_outlives_the_good_end_of_its_phase() {
         .saw(1, Observation::Warned { phase, message: "NetBox has another key".into() })
         .saw(2, Observation::PhaseDone { phase, note: "kept".into() });
     let view = story.view();
-    assert_eq!(view.phase_of(phase).status, PhaseStatus::Warned);
-    assert_eq!(view.warnings().map(|p| p.note.as_str()).collect::<Vec<_>>(), ["NetBox has another key"]);
+    assert_eq!((view.phase_of(phase).status, view.phase_of(phase).note.as_str()), (PhaseStatus::Warned, "kept"));
+    assert_eq!(view.warnings().collect::<Vec<_>>(), [(phase, "NetBox has another key")]);
+}
+
+#[test]
+fn a_warning_in_the_midst_of_a_phase_ends_nothing() {
+    let mut story = Story::new();
+    let phase = Phase::Inspection;
+    story
+        .saw(0, Observation::PhaseStarted { phase, attempt: 1 })
+        .wait(1, 1, 5, WaitKind::Inspection)
+        .saw(2, Observation::Warned { phase, message: "attempt 1 of 3: inspect failed".into() });
+    let view = story.view();
+    assert_eq!((view.phase_of(phase).status, view.phase_of(phase).ended_at), (PhaseStatus::Running, None));
+    assert!(view.wait.is_some());
 }
 
 #[test]

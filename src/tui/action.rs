@@ -1,0 +1,288 @@
+//! Everything that can be done, in one table: name, description, keys, where it works, and the reason when it can't run.
+//! Footer, help and palette are made from it.
+
+use serde::{Deserialize, Serialize};
+
+use super::model::fleet::Pane;
+use super::model::{Model, Popup, Screen};
+use crate::domain::run_view::RunState;
+
+/// Something that a key or the palette does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Action {
+    Up,
+    Down,
+    Left,
+    Right,
+    First,
+    Last,
+    HalfUp,
+    HalfDown,
+    Enter,
+    Back,
+    NextPane,
+    PrevPane,
+    Mark,
+    Filter,
+    KeepFilter,
+    NextMatch,
+    PrevMatch,
+    Enroll,
+    Retry,
+    RetryForced,
+    Cancel,
+    Copy,
+    ShowAll,
+    Log,
+    Palette,
+    RunCommand,
+    Help,
+    Sync,
+    Toggle,
+    Start,
+    Choose,
+    Other,
+    Redraw,
+    Suspend,
+    Quit,
+    Exit,
+}
+
+/// Where keys are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Where {
+    Fleet,
+    Run,
+    Log,
+    Filter,
+    Help,
+    Launch,
+    Confirm,
+    Palette,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Def {
+    pub action: Action,
+    pub name: &'static str,
+    pub about: &'static str,
+    /// As `keymap` reads them; the first one is the one that is shown.
+    pub keys: &'static [&'static str],
+    pub places: &'static [Where],
+    /// Starts, stops or ends something: never done by keys that come faster than hands (C-45).
+    pub acts: bool,
+    pub in_palette: bool,
+    /// Stands in the footer, in the order of the table.
+    pub in_footer: bool,
+}
+
+impl Def {
+    pub fn works_in(&self, place: Where) -> bool {
+        self.places.contains(&place)
+    }
+}
+
+use Where::{Confirm, Filter, Fleet, Help, Launch, Log, Palette, Run};
+const VIEWS: &[Where] = &[Fleet, Run, Log];
+const EVERYWHERE: &[Where] = &[Fleet, Run, Log, Filter, Help, Launch, Confirm, Palette];
+const SCROLLS: &[Where] = &[Fleet, Run, Log, Help, Launch];
+const TYPED: &[Where] = &[Palette, Filter];
+
+const fn def(
+    action: Action,
+    name: &'static str,
+    about: &'static str,
+    keys: &'static [&'static str],
+    places: &'static [Where],
+) -> Def {
+    Def { action, name, about, keys, places, acts: false, in_palette: false, in_footer: false }
+}
+
+impl Def {
+    const fn acts(mut self) -> Def {
+        self.acts = true;
+        self
+    }
+
+    const fn palette(mut self) -> Def {
+        self.in_palette = true;
+        self
+    }
+
+    const fn footer(mut self) -> Def {
+        self.in_footer = true;
+        self
+    }
+}
+
+/// The table. Of two rows with one key the first that works in a place is meant.
+#[rustfmt::skip]
+pub const TABLE: &[Def] = &[
+    def(Action::Enter, "open", "go in: the place's hosts, the host's last run", &["enter"], &[Fleet]).footer(),
+    def(Action::Enroll, "enroll", "enroll the marked hosts, or the selected one", &["e"], &[Fleet, Run]).palette().footer(),
+    def(Action::RetryForced, "retry+inspect", "repeat the run with a fresh inspection", &["f"], &[Fleet, Run]).acts().palette().footer(),
+    def(Action::Retry, "retry", "repeat the run with the same switches", &["r"], &[Fleet, Run]).acts().palette().footer(),
+    def(Action::Cancel, "cancel", "cancel the run under way, after a question", &["x"], &[Fleet, Run]).palette().footer(),
+    def(Action::Mark, "mark", "mark the host for a batch, or take the mark off", &["space"], &[Fleet]).footer(),
+    def(Action::NextPane, "pane", "give the next pane the focus", &["tab"], &[Fleet, Run]).footer(),
+    def(Action::PrevPane, "pane back", "give the pane before the focus", &["shift-tab"], &[Fleet, Run]),
+    def(Action::ShowAll, "all checks", "show the checks that agree, or hide them", &["a"], &[Run]).palette().footer(),
+    def(Action::Filter, "filter", "narrow the hosts: words, key:value, ! inverts", &["/"], &[Fleet]).palette().footer(),
+    def(Action::NextMatch, "next match", "the next host that the filter lets through", &["n"], &[Fleet]),
+    def(Action::PrevMatch, "previous match", "the host before that the filter lets through", &["N"], &[Fleet]),
+    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], &[Fleet, Run]).palette().footer(),
+    def(Action::Sync, "sync", "ask NetBox and Ironic now", &["ctrl-r"], VIEWS),
+    def(Action::Log, "log", "show what the program writes to its log", &["v"], &[Fleet, Run]).palette(),
+    def(Action::Palette, "command", "do anything by its name", &[":"], VIEWS).footer(),
+    def(Action::Help, "help", "keys that work here, signs and codes on the screen", &["?"], VIEWS).palette().footer(),
+    def(Action::Toggle, "switch", "flip the switch, one attempt more", &["space"], &[Launch]).footer(),
+    def(Action::Start, "start", "start the hosts that may go", &["enter"], &[Launch]).acts().footer(),
+    def(Action::Choose, "choose", "do what the focused button says", &["enter"], &[Confirm]).acts().footer(),
+    def(Action::Other, "other button", "focus the other button", &["tab", "left", "right", "h", "l", "shift-tab"], &[Confirm]).footer(),
+    def(Action::RunCommand, "run", "run the command", &["enter"], &[Palette]).acts().footer(),
+    def(Action::KeepFilter, "keep", "keep the filter and go back to the hosts", &["enter"], &[Filter]).footer(),
+    def(Action::Up, "up", "one line up", &["k", "up"], SCROLLS),
+    def(Action::Down, "down", "one line down", &["j", "down"], SCROLLS),
+    def(Action::Up, "up", "one line up", &["up", "ctrl-p"], TYPED),
+    def(Action::Down, "down", "one line down", &["down", "ctrl-n"], TYPED),
+    def(Action::Left, "left", "close the place, one attempt less", &["h", "left"], &[Fleet, Run, Launch]),
+    def(Action::Right, "right", "open the place, one attempt more", &["l", "right"], &[Fleet, Run, Launch]),
+    def(Action::Down, "next field", "the next field", &["tab"], &[Launch]),
+    def(Action::Up, "field before", "the field before", &["shift-tab"], &[Launch]),
+    def(Action::First, "first", "the first line", &["g g", "home"], SCROLLS),
+    def(Action::Last, "last", "the last line", &["G", "end"], SCROLLS),
+    def(Action::HalfDown, "half page down", "half a page down", &["ctrl-d", "pgdn"], SCROLLS),
+    def(Action::HalfUp, "half page up", "half a page up", &["ctrl-u", "pgup"], SCROLLS),
+    def(Action::Back, "back", "one step out: dialog, message, filter, marks, view", &["esc"], EVERYWHERE).footer(),
+    def(Action::Redraw, "redraw", "clear the terminal and draw it anew", &["ctrl-l"], EVERYWHERE),
+    def(Action::Suspend, "suspend", "give the terminal back to the shell; fg comes back", &["ctrl-z"], EVERYWHERE),
+    def(Action::Quit, "quit", "leave the view; at the fleet leave the program", &["q"], &[Fleet, Run, Log, Help]).acts().palette().footer(),
+    def(Action::Exit, "exit", "leave the program wherever you are", &["ctrl-c"], EVERYWHERE).acts(),
+];
+
+/// The row of an action; the first one where there are several.
+pub fn def_of(action: Action) -> &'static Def {
+    TABLE.iter().find(|d| d.action == action).expect("a test proves that every action has a row")
+}
+
+/// The view that shows, whatever dialog lies on it.
+pub fn view(model: &Model) -> Where {
+    match model.screens.last() {
+        Some(Screen::Run(_)) => Run,
+        Some(Screen::Log) => Log,
+        None => Fleet,
+    }
+}
+
+/// Where a key is looked up now.
+pub fn here(model: &Model) -> Where {
+    match &model.popup {
+        Some(Popup::Help { .. }) => Help,
+        Some(Popup::Launch(_)) => Launch,
+        Some(Popup::Confirm(_)) => Confirm,
+        Some(Popup::Palette(_)) => Palette,
+        None if model.screens.is_empty() && model.fleet.filtering => Filter,
+        None => view(model),
+    }
+}
+
+/// Why an action can't run now; `None` where it can.
+pub fn reason_against(model: &Model, action: Action) -> Option<String> {
+    let no_host = || Some("no host is selected".to_owned());
+    match action {
+        Action::Enroll => match view(model) {
+            Fleet if model.fleet.marks.is_empty() && model.fleet.host().is_none() => no_host(),
+            Run if model.target().is_none() => Some("the fleet has no such host any more".to_owned()),
+            _ => None,
+        },
+        Action::Retry | Action::RetryForced => match model.target_run() {
+            None if model.run_screen().is_some() => Some("the run is still being read".to_owned()),
+            None => match model.target() {
+                Some(host) => Some(format!("{} has no run yet: press e to enroll it", host.device.name)),
+                None => no_host(),
+            },
+            Some((run, host, state)) => match state {
+                RunState::Failed | RunState::Cancelled => None,
+                RunState::Succeeded => {
+                    Some(format!("run {} of {host} succeeded: press e to enroll it again", run.short()))
+                }
+                RunState::Queued | RunState::Running | RunState::Cancelling => {
+                    Some(format!("run {} of {host} is still under way", run.short()))
+                }
+            },
+        },
+        Action::Cancel => match model.target_run() {
+            Some((_, _, RunState::Queued | RunState::Running)) => None,
+            Some((run, host, RunState::Cancelling)) => {
+                Some(format!("run {} of {host} is being cancelled already", run.short()))
+            }
+            Some((run, host, _)) => Some(format!("run {} of {host} is over", run.short())),
+            None => match model.target() {
+                Some(host) => Some(format!("{} has no run under way", host.device.name)),
+                None => no_host(),
+            },
+        },
+        Action::Enter if model.fleet.pane == Pane::Table => match model.fleet.host() {
+            None => no_host(),
+            Some(host) if host.last_run.is_none() => {
+                Some(format!("{} has no run yet: press e to enroll it", host.device.name))
+            }
+            Some(_) => None,
+        },
+        Action::Mark if model.fleet.host().is_none() => no_host(),
+        Action::Copy if model.target().is_none() && model.run_screen().is_none() => no_host(),
+        Action::NextMatch | Action::PrevMatch if model.fleet.filter.is_empty() => {
+            Some("there is no filter: press / to type one".to_owned())
+        }
+        Action::ShowAll => match model.open_run() {
+            Some(run) if run.verification.is_some() => None,
+            _ => Some("no inspection was judged in this run yet".to_owned()),
+        },
+        _ => None,
+    }
+}
+
+/// The rows that stand in the footer now: those that work here and can run.
+pub fn footer(model: &Model) -> Vec<&'static Def> {
+    let here = here(model);
+    let nothing_to_leave =
+        here == Fleet && model.fleet.filter.is_empty() && model.fleet.marks.is_empty() && model.toasts.is_empty();
+    TABLE
+        .iter()
+        .filter(|d| d.in_footer && d.works_in(here) && reason_against(model, d.action).is_none())
+        .filter(|d| !(d.action == Action::Back && nothing_to_leave))
+        .filter(|d| !(d.action == Action::Quit && here != Fleet))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::event::Key;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn every_key_can_be_read_and_means_one_thing_in_a_place() {
+        for place in [Fleet, Run, Log, Filter, Help, Launch, Confirm, Palette] {
+            let mut seen: BTreeMap<&str, Action> = BTreeMap::new();
+            for def in TABLE.iter().filter(|d| d.works_in(place)) {
+                for keys in def.keys {
+                    for key in keys.split(' ') {
+                        key.parse::<Key>().unwrap();
+                    }
+                    if let Some(other) = seen.insert(keys, def.action) {
+                        panic!("{keys} in {place:?} means {other:?} and {:?}", def.action);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_starts_stops_or_ends_is_guarded_against_bursts() {
+        for action in [Action::Retry, Action::RetryForced, Action::Start, Action::Choose, Action::Quit, Action::Exit] {
+            assert!(TABLE.iter().filter(|d| d.action == action).all(|d| d.acts), "{action:?}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What the console asks the outside to do, as values: `update` returns them, the runtime carries them out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::ids::RunId;
+use crate::domain::request::EnrollParams;
+
+/// Something to be done outside the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Effect {
+    /// Start a run; the answer comes as `Event::Submitted`.
+    Submit {
+        host: String,
+        params: EnrollParams,
+        open: bool,
+    },
+    /// Repeat a run, where `force_inspection` with a fresh inspection.
+    Retry {
+        run: RunId,
+        host: String,
+        force_inspection: bool,
+        open: bool,
+    },
+    Cancel {
+        run: RunId,
+    },
+    /// Read a run from its first record on.
+    LoadRun(RunId),
+    /// Ask the systems now instead of at their next turn.
+    SyncNow,
+    /// Put a text on the clipboard of the person's own machine (OSC 52).
+    Copy(String),
+    /// Scroll the log pane, which keeps its own place.
+    ScrollLog(LogScroll),
+    /// Clear the terminal and draw everything anew.
+    Redraw,
+    /// Give the terminal back and stop until the shell brings the program to the front again.
+    Suspend,
+    /// Give the terminal back and end.
+    Quit,
+}
+
+/// A move in the log pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LogScroll {
+    Older,
+    Newer,
+    /// Follow the newest line again.
+    Newest,
+}

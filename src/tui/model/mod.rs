@@ -1,0 +1,228 @@
+//! Everything that decides a frame: serialisable, comparable, no handles, no clock.
+
+pub mod filter;
+pub mod fleet;
+pub mod help;
+pub mod host;
+pub mod input;
+pub mod launch;
+pub mod palette;
+pub mod place;
+pub mod run_screen;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::action::Action;
+use super::effect::Effect;
+use super::event::Key;
+use crate::domain::event::RunRecord;
+use crate::domain::ids::RunId;
+use crate::domain::request::SiteOptions;
+use crate::domain::run_view::{RunState, RunView};
+use fleet::Fleet;
+use host::{Host, SystemHealth};
+use launch::Launch;
+use palette::Palette;
+use run_screen::RunScreen;
+
+/// The whole state of the console.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    pub now: Timestamp,
+    pub width: u16,
+    pub height: u16,
+    pub look: Look,
+    /// Stands in the header, such as the demo's name.
+    pub title: Option<String>,
+    /// Gates and options of each site, for the launch dialog.
+    pub sites: BTreeMap<String, SiteOptions>,
+    pub fleet: Fleet,
+    /// Views of the runs under way, and of those that were opened.
+    pub runs: BTreeMap<RunId, RunView>,
+    /// Runs whose records were asked for and did not come yet.
+    pub loading: BTreeSet<RunId>,
+    /// Records that came by the feed for runs that are being read.
+    pub early: BTreeMap<RunId, Vec<RunRecord>>,
+    pub health: Vec<SystemHealth>,
+    /// What lies on the fleet; the last one shows.
+    pub screens: Vec<Screen>,
+    pub popup: Option<Popup>,
+    pub toasts: Vec<Toast>,
+    pub keys: Keys,
+    /// What the palette ran, newest first.
+    pub palette_history: Vec<String>,
+}
+
+/// How the console looks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    pub theme: String,
+    pub ascii: bool,
+}
+
+/// A view on top of the fleet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Screen {
+    Run(RunScreen),
+    Log,
+}
+
+/// A dialog over the view.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Popup {
+    Help { top: usize },
+    Launch(Launch),
+    Confirm(Confirm),
+    Palette(Palette),
+}
+
+/// A question before something that reboots, cancels or ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Confirm {
+    /// Object, effect and number: `cancel run 4f2a1c · gpu-b07-39`.
+    pub title: String,
+    pub lines: Vec<String>,
+    /// The word on the button that does it.
+    pub yes: String,
+    pub no: String,
+    /// Cancel is focused first.
+    pub on_yes: bool,
+    /// The name that has to be typed, and what was typed so far.
+    pub typed: Option<(String, input::Input)>,
+    pub effects: Vec<Effect>,
+}
+
+/// A short message that leaves by itself, or when it is dismissed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Toast {
+    pub kind: ToastKind,
+    pub text: String,
+    /// What to do about it.
+    pub action: Option<String>,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToastKind {
+    Info,
+    Warning,
+    /// Stays until it is dismissed.
+    Error,
+}
+
+/// What the keyboard did last: a prefix that waits for its second key, and what tells a paste from a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Keys {
+    pub prefix: Option<Key>,
+    pub last_at: Option<Timestamp>,
+    /// An action that starts or stops something waits a moment for the next key: if one comes, it was no person.
+    pub held: Option<Held>,
+}
+
+/// An action that waits whether more keys come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    pub action: Action,
+    pub at: Timestamp,
+}
+
+/// Seconds until an information or a warning leaves.
+pub const TOAST_S: u64 = 8;
+
+impl Model {
+    /// An empty console of a size at a time.
+    pub fn new(now: Timestamp, width: u16, height: u16) -> Model {
+        Model {
+            now,
+            width,
+            height,
+            look: Look { theme: "dark".to_owned(), ascii: false },
+            title: None,
+            sites: BTreeMap::new(),
+            fleet: Fleet::default(),
+            runs: BTreeMap::new(),
+            loading: BTreeSet::new(),
+            early: BTreeMap::new(),
+            health: Vec::new(),
+            screens: Vec::new(),
+            popup: None,
+            toasts: Vec::new(),
+            keys: Keys::default(),
+            palette_history: Vec::new(),
+        }
+    }
+
+    /// The run screen, where it is the one that shows.
+    pub fn run_screen(&self) -> Option<&RunScreen> {
+        match self.screens.last() {
+            Some(Screen::Run(screen)) => Some(screen),
+            _ => None,
+        }
+    }
+
+    pub fn run_screen_mut(&mut self) -> Option<&mut RunScreen> {
+        match self.screens.last_mut() {
+            Some(Screen::Run(screen)) => Some(screen),
+            _ => None,
+        }
+    }
+
+    /// The view of the run that shows.
+    pub fn open_run(&self) -> Option<&RunView> {
+        self.runs.get(&self.run_screen()?.run)
+    }
+
+    /// The host that keys act on: of the run that shows, else the selected one.
+    pub fn target(&self) -> Option<&Host> {
+        match self.screens.last() {
+            Some(Screen::Run(screen)) => self.fleet.by_name(&screen.host),
+            Some(Screen::Log) => None,
+            None => self.fleet.host(),
+        }
+    }
+
+    /// The run that keys act on, with its host and how it stands.
+    pub fn target_run(&self) -> Option<(RunId, String, RunState)> {
+        if let Some(screen) = self.run_screen() {
+            // While its records are still being read, the fleet's list knows how it stands.
+            let listed = || self.target()?.last_run.as_ref().filter(|r| r.run == screen.run).map(|r| r.state);
+            let state = self.runs.get(&screen.run).map(|v| v.state()).or_else(listed)?;
+            return Some((screen.run, screen.host.clone(), state));
+        }
+        let host = self.target()?;
+        let last = host.last_run.as_ref()?;
+        Some((last.run, host.device.name.clone(), last.state))
+    }
+
+    /// Runs under way or queued, of this store.
+    pub fn live_runs(&self) -> impl Iterator<Item = &Host> {
+        self.fleet.hosts.iter().filter(|h| h.last_run.as_ref().is_some_and(|r| r.is_live()))
+    }
+
+    /// The view of a host's run under way.
+    pub fn live_view(&self, host: &Host) -> Option<&RunView> {
+        self.runs.get(&host.last_run.as_ref()?.run)
+    }
+
+    /// Shows a message.
+    pub fn toast(&mut self, kind: ToastKind, text: impl Into<String>, action: Option<String>) {
+        let toast = Toast { kind, text: text.into(), action, at: self.now };
+        // The same message again is the same message, with a new time.
+        self.toasts.retain(|t| t.text != toast.text);
+        self.toasts.push(toast);
+        let extra = self.toasts.len().saturating_sub(4);
+        self.toasts.drain(..extra);
+    }
+
+    /// When the screen has to be drawn again although nothing happens: milliseconds from now.
+    pub fn next_tick_ms(&self) -> i64 {
+        if self.keys.held.is_some() {
+            return super::update::BURST_MS;
+        }
+        let spins = self.live_runs().next().is_some() || self.open_run().is_some_and(|r| r.outcome.is_none());
+        if spins && !self.look.ascii { super::glyphs::SPINNER_STEP_MS } else { 1000 }
+    }
+}

@@ -1,0 +1,213 @@
+//! The edge to the application: its feed and its fleet become events, effects become calls, and their answers events.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::{JoinSet, spawn_blocking};
+
+use super::event::{Event, Refused};
+use super::model::host::{Host, LastRun, SystemHealth};
+use crate::app::{App, Fleet, FleetRow, RunSummary, SubmitError};
+use crate::domain::ids::RunId;
+use crate::domain::request::EnrollParams;
+use crate::domain::run_view::RunState;
+use crate::store::RunStatus;
+
+/// Two readings of the whole fleet are at least so far apart, however fast it changes.
+const FLEET_PAUSE: Duration = Duration::from_millis(400);
+
+/// What the console asks of the application, and where the answers go.
+pub struct Outside {
+    app: App,
+    user: String,
+    /// Only this site is shown.
+    site: Option<String>,
+    events: UnboundedSender<Event>,
+    tasks: JoinSet<()>,
+}
+
+impl Outside {
+    pub fn new(app: App, user: String, site: Option<String>, events: UnboundedSender<Event>) -> Self {
+        Outside { app, user, site, events, tasks: JoinSet::new() }
+    }
+
+    /// The fleet as the store has it, at once: the first frame needs no network.
+    pub fn first_fleet(&self) -> Vec<Event> {
+        fleet_events(&self.app, self.site.as_deref())
+    }
+
+    /// Follows the feed until the console ends.
+    pub fn follow(&mut self) {
+        let (app, site, events) = (self.app.clone(), self.site.clone(), self.events.clone());
+        let mut feed = self.app.feed();
+        self.tasks.spawn(async move {
+            let mut stale = false;
+            let mut next = tokio::time::Instant::now();
+            loop {
+                let heard = tokio::select! {
+                    heard = feed.recv() => heard,
+                    () = tokio::time::sleep_until(next), if stale => {
+                        stale = false;
+                        next = tokio::time::Instant::now() + FLEET_PAUSE;
+                        let (app, site) = (app.clone(), site.clone());
+                        let read = spawn_blocking(move || fleet_events(&app, site.as_deref())).await;
+                        for event in read.unwrap_or_default() {
+                            if events.send(event).is_err() {
+                                return;
+                            }
+                        }
+                        continue;
+                    }
+                };
+                let event = match heard {
+                    Ok(crate::app::FeedEvent::Record(record)) => Event::Record(*record),
+                    Ok(crate::app::FeedEvent::SystemHealth(h)) => Event::Health(health(h)),
+                    // What was missed shows as a gap in a run's records, and that run is read anew.
+                    Ok(crate::app::FeedEvent::FleetChanged) | Err(RecvError::Lagged(_)) => {
+                        stale = true;
+                        continue;
+                    }
+                    Err(RecvError::Closed) => return,
+                };
+                if events.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Reads a run from its first record on.
+    pub fn load_run(&mut self, run: RunId) {
+        let app = self.app.clone();
+        self.spawn(async move {
+            match spawn_blocking(move || app.records(run)).await {
+                Ok(Ok(records)) => Event::RunLoaded { run, records },
+                Ok(Err(error)) => Event::RunLost { run, why: refused("run_unreadable", &error) },
+                Err(error) => Event::RunLost { run, why: refused("internal", &error) },
+            }
+        });
+    }
+
+    pub fn submit(&mut self, host: String, params: EnrollParams, open: bool) {
+        let (app, user) = (self.app.clone(), self.user.clone());
+        self.spawn(async move {
+            let answer = app.submit(&host, params, &user).await.map_err(|e| refused_submission(&e));
+            Event::Submitted { host, of: None, open, answer }
+        });
+    }
+
+    pub fn retry(&mut self, run: RunId, host: String, force_inspection: bool, open: bool) {
+        let (app, user) = (self.app.clone(), self.user.clone());
+        self.spawn(async move {
+            let change = |params: &mut EnrollParams| {
+                if force_inspection {
+                    // A forced inspection has no meaning where inspections are off (I11).
+                    (params.force_inspection, params.run_inspection) = (true, true);
+                }
+            };
+            let answer = app.retry(run, change, &user).await.map_err(|e| refused_submission(&e));
+            Event::Submitted { host, of: Some(run), open, answer }
+        });
+    }
+
+    pub fn cancel(&mut self, run: RunId) {
+        let (app, user) = (self.app.clone(), self.user.clone());
+        self.spawn(async move {
+            let answer = app.cancel(run, &user).await;
+            Event::Answered(match answer {
+                Ok(()) => Ok(format!("run {} is being cancelled", run.short())),
+                Err(error) => Err(refused("not_cancelled", &error)),
+            })
+        });
+    }
+
+    pub fn sync_now(&mut self) {
+        let app = self.app.clone();
+        self.spawn(async move {
+            let answer = app.sync_now().await;
+            Event::Answered(match answer {
+                Ok(()) => Ok("NetBox and Ironic were read".to_owned()),
+                Err(error) => Err(Refused {
+                    action: "the fleet shows what was read last; mend what the sentence names".to_owned(),
+                    ..refused("not_read", &error)
+                }),
+            })
+        });
+    }
+
+    /// Does something and sends what came of it. A task that panics is told too.
+    fn spawn(&mut self, work: impl Future<Output = Event> + Send + 'static) {
+        // Those that ended are taken out here, so that a long session does not gather them.
+        while let Some(ended) = self.tasks.try_join_next() {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                let answer = Event::Answered(Err(refused("internal", &"a task of the console panicked")));
+                self.events.send(answer).ok(); // the console is ending
+            }
+        }
+        let events = self.events.clone();
+        self.tasks.spawn(async move {
+            events.send(work.await).ok(); // the console is ending
+        });
+    }
+}
+
+fn fleet_events(app: &App, site: Option<&str>) -> Vec<Event> {
+    match app.fleet() {
+        Ok(Fleet { rows, systems }) => {
+            let rows = rows.into_iter().filter(|row| row.is_host && site.is_none_or(|site| row.device.site == site));
+            let mut events = vec![Event::Fleet(rows.map(host).collect())];
+            events.extend(systems.into_iter().map(|h| Event::Health(health(h))));
+            events
+        }
+        Err(error) => vec![Event::Answered(Err(refused("store_failed", &error)))],
+    }
+}
+
+fn host(row: FleetRow) -> Host {
+    let refusal = row.eligible.err();
+    Host {
+        device: row.device,
+        ironic: row.ironic,
+        refusal: refusal.map(|r| Refused { code: r.code.to_owned(), message: r.message, action: r.action }),
+        last_run: row.last_run.map(last_run),
+        proof: row.proof,
+    }
+}
+
+fn last_run(row: RunSummary) -> LastRun {
+    let state = match row.status {
+        RunStatus::Queued => RunState::Queued,
+        RunStatus::Running => RunState::Running,
+        RunStatus::Succeeded => RunState::Succeeded,
+        RunStatus::Failed => RunState::Failed,
+        RunStatus::Cancelled => RunState::Cancelled,
+    };
+    LastRun {
+        run: row.run,
+        state,
+        by: row.by,
+        submitted_at: row.submitted_at,
+        finished_at: row.finished_at,
+        failure: row.failure,
+    }
+}
+
+fn health(h: crate::app::SystemHealth) -> SystemHealth {
+    SystemHealth { name: h.name, ok_at: h.ok_at, error: h.error }
+}
+
+fn refused_submission(error: &SubmitError) -> Refused {
+    Refused { code: error.code().to_owned(), message: error.to_string(), action: error.action() }
+}
+
+fn refused(code: &str, error: &dyn std::fmt::Display) -> Refused {
+    Refused {
+        code: code.to_owned(),
+        message: error.to_string(),
+        action: "the log pane (v) has what led to it".to_owned(),
+    }
+}

@@ -1,0 +1,230 @@
+//! Joins terminal, clock and application to the model: one channel of events in, effects out, frames when something changed.
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use crossterm::event::EventStream;
+use futures::StreamExt;
+use jiff::Timestamp;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+
+use super::effect::Effect;
+use super::environment::{self, Found};
+use super::event::{Ending, Event, Refused};
+use super::glyphs::Glyphs;
+use super::model::Model;
+use super::outside::Outside;
+use super::terminal::{Screen, watch_panics};
+use super::text::count;
+use super::theme::{Theme, ThemeError};
+use super::update::update;
+use super::view::{LogPane, draw};
+use super::widgets::pen::Skin;
+use super::{event, input};
+use crate::app::App;
+
+/// What the console is opened with.
+#[derive(Debug, Clone, Default)]
+pub struct TuiOptions {
+    /// Name of a theme; else the environment decides.
+    pub theme: Option<String>,
+    pub ascii: bool,
+    pub mouse: bool,
+    /// Only this site (NetBox slug).
+    pub site: Option<String>,
+    /// Stands in the header, such as the demo's.
+    pub title: Option<String>,
+    /// Who sits here: recorded with everything that is started.
+    pub user: String,
+}
+
+/// Why the console could not be shown, or could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum TuiError {
+    #[error("the console needs a terminal; `muster enroll`, `muster runs` and `muster serve` need none")]
+    NoTerminal,
+    #[error(transparent)]
+    Theme(#[from] ThemeError),
+    #[error("the terminal can't be used: {0}")]
+    Terminal(#[from] io::Error),
+}
+
+/// Frames are at least so far apart.
+const FRAME: Duration = Duration::from_millis(33);
+/// So many events are taken before a frame is due again: a flood must not starve the screen.
+const BATCH: usize = 512;
+
+/// Shows the console until the person leaves it, or the terminal does. The application goes on until its owner ends it.
+pub async fn run(app: App, options: TuiOptions) -> Result<(), TuiError> {
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return Err(TuiError::NoTerminal);
+    }
+    let found = environment::look(|name| std::env::var(name).ok(), options.theme.as_deref(), options.ascii);
+    let theme = Theme::named(&found.theme)?;
+    let (sender, events) = unbounded_channel();
+    watch_panics();
+    let screen = Screen::take(options.mouse)?;
+    let mut outside = Outside::new(app.clone(), options.user, options.site, sender.clone());
+    let (width, height) = screen.size()?;
+    let mut model = Model::new(Timestamp::now(), width, height);
+    model.look.theme = found.theme.clone();
+    model.look.ascii = found.ascii;
+    model.title = options.title;
+    model.sites = app.settings().sites.iter().map(|(name, site)| (name.clone(), site.options.clone())).collect();
+    // The feed is heard before the fleet is read: nothing happens between the two unseen.
+    outside.follow();
+    let mut console = Console {
+        skin: Skin { theme: theme.at_depth(found.depth), glyphs: Glyphs { ascii: found.ascii } },
+        found,
+        model,
+        screen,
+        outside,
+        log: LogPane::new(true),
+        sender: sender.clone(),
+        events,
+        leaving: false,
+    };
+    for event in console.outside.first_fleet() {
+        console.take(event)?;
+    }
+    let mut listeners = JoinSet::new();
+    listeners.spawn(listen_terminal(sender.clone()));
+    listeners.spawn(listen_signals(sender));
+    let ended = console.run().await;
+    listeners.abort_all();
+    ended
+}
+
+struct Console {
+    model: Model,
+    skin: Skin,
+    found: Found,
+    screen: Screen,
+    outside: Outside,
+    log: LogPane,
+    sender: UnboundedSender<Event>,
+    events: UnboundedReceiver<Event>,
+    leaving: bool,
+}
+
+impl Console {
+    async fn run(&mut self) -> Result<(), TuiError> {
+        let mut drawn = self.draw()?;
+        let mut dirty = false;
+        while !self.leaving {
+            let tick = Duration::from_millis(self.model.next_tick_ms().max(1) as u64);
+            // With something to show the next frame is waited for, else the next tick.
+            let due = if dirty { FRAME.saturating_sub(drawn.elapsed()) } else { tick };
+            tokio::select! {
+                biased;
+                event = self.events.recv() => {
+                    let Some(event) = event else { return Ok(()) };
+                    self.take_batch(event)?;
+                    dirty = true;
+                    if drawn.elapsed() < FRAME {
+                        continue;
+                    }
+                }
+                () = tokio::time::sleep(due) => {}
+            }
+            self.take(Event::Tick(Timestamp::now()))?;
+            drawn = self.draw()?;
+            dirty = false;
+        }
+        Ok(())
+    }
+
+    /// An event and those that wait behind it.
+    fn take_batch(&mut self, first: Event) -> Result<(), TuiError> {
+        self.take(first)?;
+        for _ in 0..BATCH {
+            let Ok(event) = self.events.try_recv() else { break };
+            self.take(event)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event) -> Result<(), TuiError> {
+        for effect in update(&mut self.model, event) {
+            self.carry_out(effect)?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, effect: Effect) -> Result<(), TuiError> {
+        match effect {
+            Effect::Submit { host, params, open } => self.outside.submit(host, params, open),
+            Effect::Retry { run, host, force_inspection, open } => {
+                self.outside.retry(run, host, force_inspection, open)
+            }
+            Effect::Cancel { run } => self.outside.cancel(run),
+            Effect::LoadRun(run) => self.outside.load_run(run),
+            Effect::SyncNow => self.outside.sync_now(),
+            Effect::Copy(text) => self.copy(&text),
+            Effect::ScrollLog(to) => self.log.scroll(to),
+            Effect::Redraw => self.screen.clear()?,
+            Effect::Suspend => {
+                self.screen.suspend()?;
+                let (width, height) = self.screen.size()?;
+                self.sender.send(Event::Resize { width, height }).ok(); // the receiver is ours
+            }
+            Effect::Quit => self.leaving = true,
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, text: &str) {
+        let answer = match self.screen.copy(text) {
+            Ok(()) => Ok(format!("copied {}", count(text.lines().count(), "line"))),
+            Err(error) => Err(Refused {
+                code: "not_copied".to_owned(),
+                message: format!("the terminal took no text to copy: {error}"),
+                action: "select it with the mouse and shift".to_owned(),
+            }),
+        };
+        self.sender.send(Event::Answered(answer)).ok(); // the receiver is ours
+    }
+
+    fn draw(&mut self) -> Result<Instant, TuiError> {
+        self.log.collect();
+        if self.model.look.theme != self.skin.theme.name
+            && let Ok(theme) = Theme::named(&self.model.look.theme)
+        {
+            self.skin.theme = theme.at_depth(self.found.depth);
+        }
+        let (model, skin, log) = (&self.model, &self.skin, &self.log);
+        self.screen.draw(|buf| draw(model, skin, log, buf))?;
+        Ok(Instant::now())
+    }
+}
+
+/// Keys, pastes, mouse and sizes. A terminal that is gone ends the console.
+async fn listen_terminal(sender: UnboundedSender<Event>) {
+    let mut stream = EventStream::new();
+    while let Some(Ok(raw)) = stream.next().await {
+        if let Some(event) = input::event(raw, Timestamp::now())
+            && sender.send(event).is_err()
+        {
+            return;
+        }
+    }
+    sender.send(Event::Ended(event::Ending::HungUp)).ok(); // the console is ending
+}
+
+async fn listen_signals(sender: UnboundedSender<Event>) {
+    let listen = |kind| signal(kind);
+    let (Ok(mut hup), Ok(mut term), Ok(mut int)) =
+        (listen(SignalKind::hangup()), listen(SignalKind::terminate()), listen(SignalKind::interrupt()))
+    else {
+        tracing::error!("signals can't be heard: a closed terminal won't end the console");
+        return;
+    };
+    let ending = tokio::select! {
+        _ = hup.recv() => Ending::HungUp,
+        _ = term.recv() => Ending::Terminated,
+        _ = int.recv() => Ending::Interrupted,
+    };
+    sender.send(Event::Ended(ending)).ok(); // the console is ending
+}

@@ -1,0 +1,172 @@
+//! What comes from outside: the fleet, records of runs, answers.
+
+use super::run;
+use crate::domain::event::RunRecord;
+use crate::domain::ids::RunId;
+use crate::domain::run_view::{RunState, RunView};
+use crate::tui::effect::Effect;
+use crate::tui::event::Refused;
+use crate::tui::model::host::{Host, LastRun, SystemHealth};
+use crate::tui::model::{Model, Screen, ToastKind};
+
+/// Views of runs that are over are kept for so many runs besides those on the screen.
+const KEPT_RUNS: usize = 32;
+
+/// The fleet as the store has it. Runs under way that are not known yet are asked for.
+pub(super) fn fleet(model: &mut Model, mut hosts: Vec<Host>) -> Vec<Effect> {
+    // The feed may be ahead of the list that was read.
+    for host in &mut hosts {
+        if let Some(last) = &mut host.last_run
+            && let Some(view) = model.runs.get(&last.run)
+        {
+            take_state(last, view);
+        }
+    }
+    model.fleet.set_hosts(hosts);
+    let live: Vec<RunId> = model.live_runs().filter_map(|h| Some(h.last_run.as_ref()?.run)).collect();
+    live.into_iter().flat_map(|id| run::want(model, id)).collect()
+}
+
+pub(super) fn health(model: &mut Model, health: SystemHealth) -> Vec<Effect> {
+    match model.health.iter_mut().find(|h| h.name == health.name) {
+        Some(known) => *known = health,
+        None => model.health.push(health),
+    }
+    Vec::new()
+}
+
+/// A run's records from the first on. Records that came by the feed meanwhile are among them or follow.
+pub(super) fn run_loaded(model: &mut Model, run: RunId, records: &[RunRecord]) -> Vec<Effect> {
+    model.loading.remove(&run);
+    let mut view = RunView::of(records);
+    for record in model.early.remove(&run).unwrap_or_default() {
+        // What is still missing between the two comes with the next record, which finds a gap and reads anew.
+        if record.n == view.next_n {
+            view.apply(&record);
+        }
+    }
+    model.runs.insert(run, view);
+    settle(model, run);
+    Vec::new()
+}
+
+/// One record of the feed.
+pub(super) fn record(model: &mut Model, record: &RunRecord) -> Vec<Effect> {
+    let id = record.run;
+    if model.loading.contains(&id) {
+        model.early.entry(id).or_default().push(record.clone());
+        return Vec::new();
+    }
+    let view = match model.runs.get_mut(&id) {
+        Some(view) => view,
+        // The first record begins a view; a later one needs those before it, which are read whole.
+        None if record.n == 0 => model.runs.entry(id).or_default(),
+        None => {
+            model.early.entry(id).or_default().push(record.clone());
+            return run::want(model, id);
+        }
+    };
+    if record.n > view.next_n {
+        // A gap: the feed was too fast for this console. Read the run anew.
+        model.runs.remove(&id);
+        return run::want(model, id);
+    }
+    view.apply(record);
+    settle(model, id);
+    Vec::new()
+}
+
+/// Writes a run's state into the fleet's list and counts anew where it changed.
+fn settle(model: &mut Model, id: RunId) {
+    let Some(view) = model.runs.get(&id) else { return };
+    let Some(request) = &view.request else { return };
+    let netbox_id = request.netbox_id;
+    let fresh = LastRun {
+        run: id,
+        state: view.state(),
+        by: request.submitted_by.clone(),
+        submitted_at: request.submitted_at,
+        finished_at: view.finished_at,
+        failure: view.failure().cloned(),
+    };
+    let Some(host) = model.fleet.host_mut(netbox_id) else { return };
+    // An older run that is looked at changes nothing of how the host stands.
+    let newer = host.last_run.as_ref().is_none_or(|last| last.run == id || last.submitted_at <= fresh.submitted_at);
+    if newer && host.last_run.as_ref() != Some(&fresh) {
+        host.last_run = Some(fresh);
+        model.fleet.count();
+        if !model.fleet.filter.is_empty() {
+            model.fleet.narrow_and_select();
+        }
+    }
+    forget(model);
+}
+
+fn take_state(last: &mut LastRun, view: &RunView) {
+    if view.request.is_some() {
+        last.state = view.state();
+        last.finished_at = view.finished_at.or(last.finished_at);
+        if last.state == RunState::Failed {
+            last.failure = view.failure().cloned();
+        }
+    }
+}
+
+/// Drops views of runs that are over, the oldest first, so that a long session doesn't grow.
+fn forget(model: &mut Model) {
+    if model.runs.len() <= KEPT_RUNS {
+        return;
+    }
+    let open: Vec<RunId> = model
+        .screens
+        .iter()
+        .filter_map(|s| match s {
+            Screen::Run(screen) => Some(screen.run),
+            Screen::Log => None,
+        })
+        .collect();
+    let over = |id: &RunId, view: &RunView| view.outcome.is_some() && !open.contains(id);
+    let mut old: Vec<RunId> = model.runs.iter().filter(|(id, v)| over(id, v)).map(|(id, _)| *id).collect();
+    let extra = old.len().saturating_sub(KEPT_RUNS);
+    old.truncate(extra);
+    for id in old {
+        model.runs.remove(&id);
+    }
+}
+
+/// A submission or a retry was accepted or refused.
+pub(super) fn submitted(
+    model: &mut Model,
+    host: &str,
+    of: Option<RunId>,
+    open: bool,
+    answer: Result<RunId, Refused>,
+) -> Vec<Effect> {
+    match answer {
+        Ok(id) => {
+            let word = if of.is_some() { "repeats as" } else { "starts as" };
+            model.toast(ToastKind::Info, format!("{host} {word} run {}", id.short()), None);
+            // The person may have gone elsewhere meanwhile: the view follows only where it was asked for.
+            let still_there = match (of, model.run_screen()) {
+                (Some(before), Some(screen)) => screen.run == before,
+                (Some(_), None) => false,
+                (None, Some(screen)) => screen.host == host,
+                (None, None) => true,
+            };
+            if open && still_there { run::open(model, id, host) } else { run::want(model, id) }
+        }
+        Err(refused) => {
+            model.toast(ToastKind::Error, format!("{host}: {}", refused.message), Some(refused.action));
+            Vec::new()
+        }
+    }
+}
+
+/// Something else that was asked for was done or refused.
+pub(super) fn answered(model: &mut Model, answer: Result<String, Refused>) -> Vec<Effect> {
+    match answer {
+        Ok(text) => model.toast(ToastKind::Info, text, None),
+        Err(refused) => model.toast(ToastKind::Error, refused.message, Some(refused.action)),
+    }
+    Vec::new()
+}

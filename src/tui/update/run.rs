@@ -1,0 +1,99 @@
+//! The run view: opening, panes, scrolling, retry.
+
+use crate::domain::ids::RunId;
+use crate::tui::action::Action;
+use crate::tui::effect::Effect;
+use crate::tui::layout;
+use crate::tui::model::run_screen::{RunPane, RunScreen};
+use crate::tui::model::{Model, Screen};
+
+/// Shows a run, and asks for its records where they are not here.
+pub(super) fn open(model: &mut Model, run: RunId, host: &str) -> Vec<Effect> {
+    let screen = Screen::Run(RunScreen::new(run, host));
+    match model.screens.last_mut() {
+        // A retry takes the place of the run that it repeats.
+        Some(top @ Screen::Run(_)) => *top = screen,
+        _ => model.screens.push(screen),
+    }
+    want(model, run)
+}
+
+/// Asks for a run's records, once.
+pub(super) fn want(model: &mut Model, run: RunId) -> Vec<Effect> {
+    let missing = !model.runs.contains_key(&run) && model.loading.insert(run);
+    if missing { vec![Effect::LoadRun(run)] } else { Vec::new() }
+}
+
+/// Does an action of the run view.
+pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
+    let Some(pane) = focus(model) else { return Vec::new() };
+    let height = layout::run(model).pane_rows(pane) as i64;
+    let by = match action {
+        Action::Up => -1,
+        Action::Down => 1,
+        Action::HalfUp => -(height / 2).max(1),
+        Action::HalfDown => (height / 2).max(1),
+        Action::First => i64::MIN,
+        Action::Last => i64::MAX,
+        Action::NextPane | Action::Right => return turn(model, true),
+        Action::PrevPane | Action::Left => return turn(model, false),
+        Action::ShowAll => {
+            if let Some(screen) = model.run_screen_mut() {
+                screen.show_all = !screen.show_all;
+                (screen.pane, screen.pinned) = (RunPane::Diff, true);
+            }
+            return Vec::new();
+        }
+        _ => return Vec::new(),
+    };
+    if let Some(screen) = model.run_screen_mut() {
+        let top = &mut screen.tops[pane.index()];
+        *top = (*top as i64).saturating_add(by).clamp(0, i64::from(u32::MAX)) as usize;
+        (screen.pane, screen.pinned) = (pane, true);
+    }
+    Vec::new()
+}
+
+/// The pane with the focus.
+fn focus(model: &Model) -> Option<RunPane> {
+    Some(model.run_screen()?.focus(model.open_run()?))
+}
+
+fn turn(model: &mut Model, forward: bool) -> Vec<Effect> {
+    let Some(pane) = focus(model) else { return Vec::new() };
+    if let Some(screen) = model.run_screen_mut() {
+        screen.turn(pane, forward);
+    }
+    Vec::new()
+}
+
+/// Repeats the run that keys act on.
+pub(super) fn retry(model: &mut Model, force_inspection: bool) -> Vec<Effect> {
+    let Some((run, host, _)) = model.target_run() else { return Vec::new() };
+    let open = model.run_screen().is_some();
+    vec![Effect::Retry { run, host, force_inspection, open }]
+}
+
+/// Gives the pane under a cell the focus.
+pub(super) fn focus_under(model: &mut Model, column: u16, row: u16) {
+    let areas = layout::run(model);
+    let Some((pane, _)) = areas.panes.iter().find(|(_, area)| layout::within(*area, column, row)) else { return };
+    let pane = *pane;
+    if let Some(screen) = model.run_screen_mut() {
+        (screen.pane, screen.pinned) = (pane, true);
+    }
+}
+
+/// No pane is scrolled past its end.
+pub(super) fn clamp(model: &mut Model) {
+    if model.open_run().is_none() {
+        return;
+    }
+    let areas = layout::run(model);
+    let ends = RunPane::ALL.map(|p| layout::pane_len(model, p, areas.width).saturating_sub(areas.pane_rows(p)));
+    if let Some(screen) = model.run_screen_mut() {
+        for (top, end) in screen.tops.iter_mut().zip(ends) {
+            *top = (*top).min(end);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The header: where you are, what runs, what waits for you, and how fresh each system is.
+
+use ratatui::layout::Rect;
+
+use crate::domain::run_view::RunState;
+use crate::tui::layout::WIDE;
+use crate::tui::model::host::{Host, SystemHealth};
+use crate::tui::model::place::Place;
+use crate::tui::model::{Model, Screen};
+use crate::tui::text::{self, Keep};
+use crate::tui::theme::Meaning;
+use crate::tui::widgets::pen::{Pen, Piece, piece, pieces_width};
+
+/// After so many seconds without an answer a system's age is shown as stale.
+const STALE_S: u64 = 120;
+
+pub fn draw(pen: &mut Pen, model: &Model) {
+    let row = Rect::new(0, 0, model.width, 1);
+    pen.ground(row, Meaning::Bar);
+    let brand = if model.width >= WIDE { 8 } else { 0 };
+    let names = names(model);
+    // The end of the header gives way to the place, step by step: fresh systems first, then what is queued, then the
+    // troubled systems, which every view of a run tells anyway.
+    let ends = [(true, true, true), (false, true, true), (false, true, false), (false, false, false)];
+    let mut chosen = Vec::new();
+    for (at, (fresh, troubled, queued)) in ends.into_iter().enumerate() {
+        chosen = end(model, fresh, troubled, queued);
+        let room = usize::from(row.width).saturating_sub(pieces_width(&chosen) + 2 + brand);
+        let wanted = if at < 2 { path_width(&names) } else { names.last().map_or(0, |n| text::width(n)) };
+        if wanted <= room {
+            break;
+        }
+    }
+    let room = usize::from(row.width).saturating_sub(pieces_width(&chosen) + 1) as u16;
+    let left = Rect { width: room, ..row };
+    let mut at = 1;
+    if brand > 0 {
+        pen.write(left, at, "muster", Meaning::Accent);
+        at += brand as u16;
+    }
+    let path = path_width(&names) as u16;
+    if let Some(title) = &model.title
+        && usize::from(at + path) + text::width(title) + 4 <= usize::from(left.width)
+    {
+        pen.write(left, at + path + 3, title, Meaning::Bar);
+    }
+    breadcrumb(pen, &names, left, at);
+    pen.right(row, &chosen);
+}
+
+/// Counts and health, as much of them as is asked for.
+fn end(model: &Model, fresh: bool, troubled: bool, queued: bool) -> Vec<Piece<'static>> {
+    let mut out = counts(model, queued);
+    let health = if troubled { health(model, fresh) } else { Vec::new() };
+    if !out.is_empty() && !health.is_empty() {
+        out.push(piece("   ", Meaning::Bar));
+    }
+    out.extend(health);
+    out.push(piece(" ", Meaning::Bar));
+    out
+}
+
+fn path_width(names: &[String]) -> usize {
+    names.iter().map(|n| text::width(n)).sum::<usize>() + 3 * names.len().saturating_sub(1)
+}
+
+/// The way to where you are; the last name is the one that is looked for.
+fn breadcrumb(pen: &mut Pen, names: &[String], area: Rect, at: u16) {
+    let step = format!(" {} ", pen.skin.glyphs.step());
+    let room = usize::from(area.width.saturating_sub(at));
+    // The large places go first when there is no room: the person knows the site.
+    let mut from = 0;
+    while from + 1 < names.len() && path_width(&names[from..]) > room {
+        from += 1;
+    }
+    let mut at = at;
+    for (n, name) in names.iter().enumerate().skip(from) {
+        let last = n + 1 == names.len();
+        if n > from {
+            at = pen.write(area, at, &step, Meaning::Bar);
+        }
+        let left = usize::from(area.width.saturating_sub(at));
+        let meaning = if last { Meaning::Strong } else { Meaning::BarStrong };
+        at = pen.write(area, at, &text::cut(name, left, Keep::End), meaning);
+    }
+}
+
+fn names(model: &Model) -> Vec<String> {
+    let place = |p: &Place| if p.0.is_empty() { vec!["all sites".to_owned()] } else { p.0.clone() };
+    match model.screens.last() {
+        Some(Screen::Run(screen)) => {
+            let mut names = model.fleet.by_name(&screen.host).map(|h| Place::of(h).0).unwrap_or_default();
+            names.push(screen.host.clone());
+            names
+        }
+        Some(Screen::Log) => vec!["log".to_owned()],
+        None => place(&model.fleet.place),
+    }
+}
+
+/// Running, queued, and what waits for the hands at the rack. Nothing where there is nothing.
+fn counts(model: &Model, with_queued: bool) -> Vec<Piece<'static>> {
+    let count = |is: fn(&Host) -> bool| model.fleet.hosts.iter().filter(|h| is(h)).count();
+    let state = |h: &Host| h.last_run.as_ref().map(|r| r.state);
+    let running =
+        model.fleet.hosts.iter().filter(|h| matches!(state(h), Some(RunState::Running | RunState::Cancelling)));
+    let queued = model.fleet.hosts.iter().filter(|h| state(h) == Some(RunState::Queued)).count();
+    let mut out: Vec<Piece> = Vec::new();
+    let parts = [
+        (running.count(), "running", Meaning::Run),
+        (if with_queued { queued } else { 0 }, "queued", Meaning::BarStrong),
+        (count(Host::needs_hands), "for you", Meaning::Fail),
+    ];
+    for (n, word, meaning) in parts.into_iter().filter(|(n, ..)| *n > 0) {
+        if !out.is_empty() {
+            out.push(piece("  ", Meaning::Bar));
+        }
+        out.push(piece(n.to_string(), meaning));
+        out.push(piece(format!(" {word}"), Meaning::BarStrong));
+    }
+    out
+}
+
+/// For each system the time since it was last heard, or only for those that are in trouble.
+fn health(model: &Model, fresh: bool) -> Vec<Piece<'static>> {
+    let mut out: Vec<Piece> = Vec::new();
+    for system in &model.health {
+        let (text, meaning) = health_text(system, model);
+        if !fresh && meaning == Meaning::Bar {
+            continue;
+        }
+        if !out.is_empty() {
+            out.push(piece(" · ", Meaning::Bar));
+        }
+        out.push(piece(text, meaning));
+    }
+    out
+}
+
+fn health_text(system: &SystemHealth, model: &Model) -> (String, Meaning) {
+    let name = match system.name.split_once(':') {
+        Some(("ironic", instance)) if model.health.iter().filter(|h| h.name.starts_with("ironic")).count() > 1 => {
+            format!("Ironic {instance}")
+        }
+        Some(("ironic", _)) => "Ironic".to_owned(),
+        _ if system.name == "netbox" => "NetBox".to_owned(),
+        _ if system.name == "ironic" => "Ironic".to_owned(),
+        _ => system.name.clone(),
+    };
+    let age = system.ok_at.map(|at| text::seconds(at, model.now));
+    match (&system.error, age) {
+        (Some(_), Some(age)) => (format!("{name} no answer {}", text::rough(age)), Meaning::Fail),
+        (Some(_), None) => (format!("{name} no answer"), Meaning::Fail),
+        (None, None) => (format!("{name} not read"), Meaning::Warn),
+        (None, Some(age)) if age > STALE_S => (format!("{name} {}", text::rough(age)), Meaning::Warn),
+        (None, Some(age)) => (format!("{name} {}", text::rough(age)), Meaning::Bar),
+    }
+}

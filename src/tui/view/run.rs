@@ -1,0 +1,202 @@
+//! A run: who started it, its phases, what it does now, and the panes that tell more.
+
+use ratatui::layout::Rect;
+
+use super::{cleaning, diff, events, links, now, phases};
+use crate::domain::run_view::{RunState, RunView};
+use crate::tui::glyphs::Status;
+use crate::tui::layout::{self, WIDE};
+use crate::tui::model::Model;
+use crate::tui::model::run_screen::{self, Row, RunPane, RunScreen, elapsed_s};
+use crate::tui::text::{self, Keep};
+use crate::tui::theme::Meaning;
+use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece, row};
+
+pub fn draw(pen: &mut Pen, model: &Model, screen: &RunScreen) {
+    let body = layout::body(model);
+    let Some(view) = model.runs.get(&screen.run) else {
+        let text = format!("reading run {} of {}", screen.run.short(), screen.host);
+        pen.write(row(body, 1), 2, &text, Meaning::Muted);
+        return;
+    };
+    let areas = layout::run(model);
+    title(pen, model, view, areas.title);
+    if !areas.phases.is_empty() {
+        if model.width < WIDE {
+            phases::strip(pen, view, areas.phases);
+        } else {
+            phases::wrapped(pen, view, areas.phases);
+        }
+    }
+    now::draw(pen, model, areas.now);
+    let focus = screen.focus(view);
+    for (pane, area) in &areas.panes {
+        draw_pane(pen, view, screen, *pane, *area, *pane == focus && model.popup.is_none());
+    }
+    if !areas.tabs.is_empty() {
+        tabs(pen, view, focus, areas.tabs);
+    }
+    if !areas.side.is_empty() {
+        side(pen, view, areas.side);
+    }
+}
+
+/// The status of a run as a whole.
+pub fn run_status(view: &RunView) -> Status {
+    match view.state() {
+        RunState::Queued => Status::Queued,
+        RunState::Running if view.wait.is_some() => Status::Waiting,
+        RunState::Running | RunState::Cancelling => Status::Running,
+        RunState::Succeeded => Status::Ok,
+        RunState::Failed => Status::Failed,
+        RunState::Cancelled => Status::Skipped,
+    }
+}
+
+fn title(pen: &mut Pen, model: &Model, view: &RunView, line: Rect) {
+    let status = run_status(view);
+    let meaning = meaning_of(status);
+    let id = view.run.map(|r| r.short()).unwrap_or_default();
+    let word = match view.state() {
+        RunState::Queued => "queued",
+        RunState::Running => "running",
+        RunState::Cancelling => "cancelling",
+        RunState::Succeeded => "succeeded",
+        RunState::Failed => "failed",
+        RunState::Cancelled => "cancelled",
+    };
+    pen.sign(line, 1, status);
+    let mut pieces = vec![
+        piece(format!("run {id}"), Meaning::Strong),
+        piece(" · ", Meaning::Muted),
+        piece(word, meaning),
+        piece(" · ", Meaning::Muted),
+        piece(text::clock(elapsed_s(view, model.now)), Meaning::Strong),
+    ];
+    if let Some(phase) = view.phase().filter(|p| p.attempt > 1) {
+        pieces.push(piece(format!(" · {} attempt {}", phase.phase.label(), phase.attempt), Meaning::Text));
+    }
+    let at = pen.pieces(line, 3, &pieces);
+    let Some(request) = &view.request else { return };
+    let mut end = vec![piece(format!("by {}", request.submitted_by), Meaning::Muted)];
+    for (on, word) in [
+        (!request.params.run_inspection, "no inspection"),
+        (request.params.force_inspection, "forced inspection"),
+        (request.params.force_bmc_restart, "BMC restart"),
+    ] {
+        if on {
+            end.insert(0, piece(format!("{word} · "), Meaning::Warn));
+        }
+    }
+    if let Some(before) = request.retry_of {
+        end.push(piece(format!(" · repeats {}", before.short()), Meaning::Muted));
+    }
+    end.push(piece(" ", Meaning::Muted));
+    if at + 2 + (crate::tui::widgets::pen::pieces_width(&end) as u16) <= line.width {
+        pen.right(line, &end);
+    }
+}
+
+fn draw_pane(pen: &mut Pen, view: &RunView, screen: &RunScreen, pane: RunPane, area: Rect, focused: bool) {
+    let lines = run_screen::rows(view, pane, screen.show_all, area.width);
+    let height = usize::from(area.height.saturating_sub(1));
+    let top = screen.top(pane).min(lines.len().saturating_sub(height));
+    let mut end = match pane {
+        RunPane::Links => links::end(pen, view),
+        RunPane::Diff => diff::end(pen, view),
+        RunPane::Cleaning => cleaning::end(pen, view),
+        RunPane::Events => events::end(view),
+    };
+    let hidden = lines.len().saturating_sub(height);
+    if hidden > 0 && height > 0 {
+        let text = format!(" · {}–{} of {}", top + 1, top + height, lines.len());
+        end.push(piece(text, Meaning::Muted));
+    }
+    pen.heading(row(area, 0), &[piece(pane.title(), Meaning::Accent)], &end, focused);
+    for (at, line) in lines.iter().skip(top).take(height).enumerate() {
+        let target = row(area, at + 1);
+        match line {
+            Row::Link(_) | Row::LinkCable(_) | Row::LinkRule => links::line(pen, view, *line, target),
+            Row::Diff(_) | Row::Expected(_) | Row::Observed(_) => diff::line(pen, view, *line, target),
+            Row::Step | Row::States | Row::Looks | Row::LastFailure => cleaning::line(pen, view, *line, target),
+            Row::Event(n) => {
+                if let Some(event) = view.events.get(*n) {
+                    events::line(
+                        pen,
+                        view,
+                        event,
+                        Rect { x: target.x + 1, width: target.width.saturating_sub(1), ..target },
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The names of all panes, where only one shows; those with nothing in them step back.
+fn tabs(pen: &mut Pen, view: &RunView, focus: RunPane, line: Rect) {
+    let mut at = pen.write(line, 1, "tab ", Meaning::Key);
+    for pane in RunPane::ALL {
+        let empty = match pane {
+            RunPane::Links => view.guard().is_none(),
+            RunPane::Diff => view.verification.is_none(),
+            RunPane::Cleaning => view.cleaning.is_none(),
+            RunPane::Events => view.events.is_empty(),
+        };
+        let meaning = match (pane == focus, empty) {
+            (true, _) => Meaning::Accent,
+            (_, true) => Meaning::Muted,
+            (_, false) => Meaning::Text,
+        };
+        at = pen.write(line, at + 1, pane.short(), meaning) + 1;
+    }
+}
+
+/// Phases with their notes, then everything that was changed.
+fn side(pen: &mut Pen, view: &RunView, area: Rect) {
+    let (main, bar) = layout::left(area, area.width.saturating_sub(1));
+    let sign = pen.skin.glyphs.bar();
+    pen.fill(bar, sign, Meaning::Rule);
+    pen.heading(row(main, 1), &[piece("phases", Meaning::Strong)], &[], false);
+    let inner = Rect { x: main.x + 1, width: main.width.saturating_sub(2), ..main };
+    let mut at = 2;
+    for phase in &view.phases {
+        phases::line(pen, phase, view, row(inner, at));
+        at += 1;
+    }
+    at += 1;
+    let count: [Piece; 1] = [piece(view.writes.len().to_string(), Meaning::Muted)];
+    pen.heading(row(main, at), &[piece("changes", Meaning::Strong)], &count, false);
+    at += 1;
+    if view.writes.is_empty() {
+        let text = if view.outcome.is_some() { "nothing was changed" } else { "nothing was changed so far" };
+        pen.write(row(inner, at), 2, text, Meaning::Muted);
+        return;
+    }
+    let arrow = pen.skin.glyphs.arrow();
+    let room = usize::from(main.height).saturating_sub(at) / 2;
+    // The latest that fit, in the order in which they were made.
+    for write in view.writes.iter().skip(view.writes.len().saturating_sub(room)) {
+        let line = row(inner, at);
+        pen.column(line, 0, 9, &write.system, Meaning::Muted, Keep::Start);
+        let own = view.request.as_ref().is_some_and(|r| r.host == write.target);
+        let what = match write.target.is_empty() || own {
+            true => write.what.clone(),
+            false => format!("{} · {}", write.what, write.target),
+        };
+        pen.column(line, 9, line.width.saturating_sub(9), &what, Meaning::Text, Keep::Start);
+        let line = row(inner, at + 1);
+        if write.before.is_empty() && write.after.is_empty() {
+            at += 1;
+            continue;
+        }
+        let before = if write.before.is_empty() { "(absent)" } else { &write.before };
+        let after = if write.after.is_empty() { "(removed)" } else { &write.after };
+        let half = line.width.saturating_sub(9 + 4) / 2;
+        let before = text::cut(before, usize::from(half), Keep::Start);
+        let next = pen.write(line, 9, &before, Meaning::Muted);
+        let next = pen.write(line, next + 1, arrow, Meaning::Muted);
+        pen.column(line, next + 1, line.width.saturating_sub(next + 1), after, Meaning::Strong, Keep::Start);
+        at += 2;
+    }
+}

@@ -1,0 +1,271 @@
+//! The real binary under a pseudo terminal: first frame, sizes, keys, pastes, and every way out.
+
+#[path = "support/pty.rs"]
+mod pty;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pty::{Pty, command};
+use tempfile::TempDir;
+use vt100::Color;
+
+fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_muster"))
+}
+
+fn demo(arguments: &[&str]) -> (Pty, TempDir) {
+    demo_in(100, 32, arguments, &[])
+}
+
+fn demo_in(columns: u16, rows: u16, arguments: &[&str], variables: &[(&str, &str)]) -> (Pty, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut all = vec!["demo"];
+    all.extend(arguments);
+    let mut command = command(&binary(), &all, folder.path());
+    for (name, value) in variables {
+        command.env(name, value);
+    }
+    (Pty::start(command, columns, rows), folder)
+}
+
+/// Goes to a host by the palette.
+fn go(pty: &mut Pty, host: &str) {
+    pty.keys(":");
+    pty.shows("command");
+    pty.burst(&format!("host {host}"));
+    pty.shows(&format!("host {host}"));
+    std::thread::sleep(Duration::from_millis(100));
+    pty.keys("\r");
+    pty.wait("the host selected", |s| {
+        !s.contents().contains("┏") && s.contents().lines().rev().take(6).any(|l| l.trim_start().starts_with(host))
+    });
+}
+
+/// Whether two letters stand side by side with ECHO and ICANON off is not visible from here; the shell's own view is.
+fn stty(pty: &Pty) -> String {
+    let id = pty.child.process_id().unwrap();
+    let tty = std::fs::read_link(format!("/proc/{id}/fd/0")).unwrap();
+    let out = std::process::Command::new("stty").arg("-a").stdin(std::fs::File::open(tty).unwrap()).output().unwrap();
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// Proves: U1, U7
+#[test]
+fn the_demo_shows_its_fleet_and_gives_the_terminal_back() {
+    let (mut pty, _folder) = demo(&[]);
+    pty.shows("all sites");
+    pty.shows("gpu-");
+    assert!(pty.look(|s| s.alternate_screen() && s.hide_cursor() && s.bracketed_paste()));
+    let text = pty.text();
+    assert!(text.contains("osl1") && text.contains("ams2"), "{text}");
+    pty.keys("q");
+    assert!(pty.ended().success());
+    pty.wait("the terminal given back", |s| !s.alternate_screen());
+    assert!(pty.is_given_back());
+}
+
+/// Proves: U6, U7
+#[test]
+fn every_size_shows_what_fits_and_growing_back_restores_it() {
+    let (mut pty, _folder) = demo(&[]);
+    pty.shows("places");
+    for (columns, rows, text) in [
+        (60, 20, "last run"),
+        (40, 10, "muster needs 60×20"),
+        (14, 54, "muster"),
+        (1, 1, ""),
+        (200, 60, "events"),
+        (100, 32, "places"),
+    ] {
+        pty.resize(columns, rows);
+        if columns == 200 {
+            // The side shows a host's run only where there is one: the heading is enough.
+            pty.wait("the column of details", |s| s.contents().contains("host "));
+        } else {
+            pty.shows(text);
+        }
+    }
+    pty.keys("?");
+    pty.shows("keys of the fleet");
+    pty.resize(60, 20);
+    pty.shows("j k scroll");
+    pty.keys("\u{1b}");
+    pty.wait("the help gone", |s| !s.contents().contains("keys of the fleet"));
+    pty.keys("q");
+    assert!(pty.ended().success());
+}
+
+/// Proves: U2, U3, U4
+#[test]
+fn a_staged_host_is_enrolled_by_two_keys_and_the_view_follows_it_to_the_end() {
+    let (mut pty, _folder) = demo(&["--speed", "30"]);
+    pty.shows("gpu-a11-36");
+    go(&mut pty, "gpu-a11-36");
+    pty.keys("e");
+    pty.shows("enter starts gpu-a11-36");
+    pty.keys("\r");
+    pty.shows("running");
+    pty.shows("link guard");
+    pty.shows("succeeded");
+    pty.shows("by jo");
+    pty.keys("q");
+    pty.shows("✓ enrolled");
+    pty.keys("q");
+    assert!(pty.ended().success());
+}
+
+/// Proves: U7, G5
+#[test]
+fn with_runs_under_way_quitting_asks_and_ctrl_c_twice_does_not() {
+    let (mut pty, _folder) = demo(&["--speed", "1"]);
+    pty.shows("gpu-a11-36");
+    go(&mut pty, "gpu-a11-36");
+    pty.keys("e");
+    pty.shows("enter starts gpu-a11-36");
+    pty.keys("\r");
+    pty.shows("running");
+    pty.keys("qq");
+    pty.shows("quit · 1 run under way");
+    pty.keys("\r");
+    pty.wait("the question gone", |s| !s.contents().contains("quit · 1 run"));
+    pty.keys("\u{3}");
+    pty.shows("quit · 1 run under way");
+    pty.keys("\u{3}");
+    assert!(pty.ended().success());
+    pty.wait("the terminal given back", |s| !s.alternate_screen());
+}
+
+/// Case: C-45. Proves: U6
+#[test]
+fn a_paste_starts_nothing_with_brackets_and_without() {
+    let (mut pty, _folder) = demo(&[]);
+    pty.shows("gpu-a11-36");
+    go(&mut pty, "gpu-a11-36");
+    pty.burst("\u{1b}[200~e\n\nr\nx\nq\n\u{1b}[201~");
+    pty.shows("paste ignored");
+    pty.burst("e\r\r\r");
+    pty.shows("was not done");
+    pty.burst("\u{1b}");
+    std::thread::sleep(Duration::from_millis(200));
+    pty.burst("q\nq\nq\n");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(pty.child.try_wait().unwrap().is_none(), "a burst ended the console");
+    assert!(!pty.text().contains("running"), "{}", pty.text());
+}
+
+/// Case: C-44. Proves: U7
+#[test]
+fn signals_give_the_terminal_back_and_end_the_process() {
+    for signal in ["HUP", "TERM", "INT"] {
+        let (mut pty, _folder) = demo(&[]);
+        pty.shows("gpu-");
+        let raw = stty(&pty);
+        assert!(raw.contains("-icanon") && raw.contains("-echo "), "{raw}");
+        pty.signal(signal);
+        assert!(pty.ended().success(), "SIG{signal}");
+        pty.wait("the terminal given back", |s| !s.alternate_screen());
+        assert!(pty.is_given_back(), "SIG{signal}");
+    }
+}
+
+/// Case: C-44. Proves: U7
+#[test]
+fn a_dropped_connection_ends_the_process_and_leaves_no_loop_behind() {
+    let (mut pty, _folder) = demo(&[]);
+    pty.shows("gpu-");
+    let began = Instant::now();
+    pty.hang_up();
+    pty.ended();
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+/// Proves: U7
+#[test]
+fn ctrl_z_gives_the_shell_its_terminal_and_fg_brings_the_console_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = command(Path::new("/bin/sh"), &["-i"], folder.path());
+    shell.env("PS1", "shell> ");
+    let mut pty = Pty::start(shell, 100, 32);
+    pty.shows("shell>");
+    pty.burst(&format!("{} demo\r", binary().display()));
+    pty.wait("the console", |s| s.alternate_screen() && s.contents().contains("gpu-"));
+    pty.keys("\u{1a}");
+    pty.wait("the shell", |s| !s.alternate_screen() && !s.hide_cursor());
+    pty.wait("its prompt", |s| s.contents().trim_end().ends_with("shell>"));
+    pty.burst("echo between\r");
+    pty.shows("between\n");
+    pty.burst("fg\r");
+    pty.wait("the console again", |s| s.alternate_screen() && s.contents().contains("gpu-"));
+    pty.keys("?");
+    pty.shows("keys of the fleet");
+    pty.keys("\u{1b}");
+    pty.keys("q");
+    pty.wait("the shell", |s| !s.alternate_screen());
+    pty.burst("exit\r");
+    pty.ended();
+}
+
+/// Case: C-46. Proves: U6
+#[test]
+fn no_color_takes_the_colours_and_the_locale_takes_the_glyphs() {
+    let colours = |pty: &Pty| {
+        pty.look(|s| {
+            let cells = (0..32).flat_map(|row| (0..100).map(move |column| (row, column)));
+            cells
+                .filter_map(|(r, c)| s.cell(r, c))
+                .filter(|c| c.fgcolor() != Color::Default || c.bgcolor() != Color::Default)
+                .count()
+        })
+    };
+    let (mut pty, _folder) = demo_in(100, 32, &[], &[("NO_COLOR", "1")]);
+    pty.shows("▾ osl1");
+    assert_eq!(colours(&pty), 0);
+    assert!(
+        pty.look(|s| (0..32).any(|row| s.cell(row, 40).is_some_and(|c| c.inverse()))),
+        "the selection shows in reverse"
+    );
+    pty.keys("q");
+    pty.ended();
+    let (mut pty, _folder) = demo_in(100, 32, &[], &[("LANG", "C")]);
+    pty.shows("v osl1");
+    assert!(colours(&pty) > 0);
+    assert!(pty.text().is_ascii(), "{}", pty.text());
+    pty.keys("q");
+    pty.ended();
+}
+
+#[test]
+fn without_a_terminal_it_says_what_needs_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = std::process::Command::new(binary())
+        .arg("demo")
+        .env("TMPDIR", folder.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(said.contains("the console needs a terminal"), "{said}");
+    assert!(!out.status.success());
+}
+
+/// What the child of the next test does: it takes the terminal and panics.
+#[test]
+#[ignore = "the child of the test below"]
+fn child_that_panics() {
+    muster::tui::terminal::watch_panics();
+    let _screen = muster::tui::terminal::Screen::take(true).unwrap();
+    panic!("boom in the midst of a frame");
+}
+
+/// Case: C-44. Proves: U7
+#[test]
+fn a_panic_gives_the_terminal_back_before_it_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let me = std::env::current_exe().unwrap();
+    let arguments = ["--exact", "child_that_panics", "--ignored", "--nocapture", "--test-threads=1"];
+    let mut pty = Pty::start(command(&me, &arguments, folder.path()), 100, 32);
+    assert!(!pty.ended().success());
+    pty.shows("boom in the midst of a frame");
+    assert!(pty.is_given_back());
+}

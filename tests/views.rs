@@ -1,0 +1,169 @@
+//! Every view in three sizes and two themes, as text with styles and as a picture; and every view at any size at all.
+
+#[path = "support/picture.rs"]
+mod picture;
+#[path = "support/styled.rs"]
+mod styled;
+#[path = "support/world.rs"]
+mod world;
+
+use std::path::PathBuf;
+
+use muster::tui::event::Event;
+use muster::tui::glyphs::Glyphs;
+use muster::tui::model::Model;
+use muster::tui::theme::Theme;
+use muster::tui::view::{LogPane, draw};
+use muster::tui::widgets::pen::Skin;
+use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+const SIZES: [(u16, u16); 3] = [(60, 20), (100, 32), (200, 60)];
+
+fn skin(theme: &str, ascii: bool) -> Skin {
+    Skin { theme: Theme::named(theme).unwrap(), glyphs: Glyphs { ascii } }
+}
+
+fn frame(model: &Model, skin: &Skin) -> Buffer {
+    let mut buf = Buffer::empty(Rect::new(0, 0, model.width, model.height));
+    draw(model, skin, &LogPane::new(false), &mut buf);
+    buf
+}
+
+/// Compares a frame with its text and with its picture. Both are accepted by environment: `INSTA_UPDATE=always` and
+/// `MUSTER_UPDATE_PNG=1`.
+fn compare(name: &str, buf: &Buffer, problems: &mut Vec<String>) {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots"));
+    insta::assert_snapshot!(name, styled::styled(buf));
+    let png = picture::png(buf, picture::DARK);
+    let path = folder.join(format!("{name}.png"));
+    if std::env::var_os("MUSTER_UPDATE_PNG").is_some() {
+        std::fs::write(&path, &png).unwrap();
+    } else if std::fs::read(&path).ok().as_deref() != Some(&png[..]) {
+        problems.push(format!("snapshots/{name}.png is not the picture of this frame"));
+    }
+}
+
+fn all_views(width: u16, height: u16) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let mut problems = Vec::new();
+    settings.bind(|| {
+        for theme in ["dark", "mono"] {
+            let skin = skin(theme, false);
+            for (view, model) in world::every_view(width, height) {
+                compare(&format!("{view}_{width}x{height}_{theme}"), &frame(&model, &skin), &mut problems);
+            }
+        }
+    });
+    assert!(problems.is_empty(), "{}\naccept with MUSTER_UPDATE_PNG=1 after looking at them", problems.join("\n"));
+}
+
+/// Proves: U1, U2, U3, U9
+#[test]
+fn every_view_at_60_by_20_is_as_it_was_accepted() {
+    all_views(SIZES[0].0, SIZES[0].1);
+}
+
+/// Proves: U1, U2, U3, U9
+#[test]
+fn every_view_at_100_by_32_is_as_it_was_accepted() {
+    all_views(SIZES[1].0, SIZES[1].1);
+}
+
+/// Proves: U1, U2, U3, U9
+#[test]
+fn every_view_at_200_by_60_is_as_it_was_accepted() {
+    all_views(SIZES[2].0, SIZES[2].1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// No view and no dialog panics at any size, and growing back restores it (C-43).
+    ///
+    /// Proves: U6
+    #[test]
+    fn every_view_can_be_drawn_at_any_size(width in 1u16..260, height in 1u16..90, theme in 0usize..4, ascii: bool) {
+        let skin = skin(Theme::names()[theme], ascii);
+        for (view, mut model) in world::every_view(100, 32) {
+            let before = frame(&model, &skin);
+            muster::tui::update::update(&mut model, Event::Resize { width, height });
+            frame(&model, &skin);
+            muster::tui::update::update(&mut model, Event::Resize { width: 100, height: 32 });
+            prop_assert_eq!(frame(&model, &skin), before, "{}", view);
+        }
+    }
+}
+
+/// Sizes that broke other consoles, with every dialog open (C-43).
+///
+/// Proves: U6
+#[test]
+fn the_smallest_sizes_say_calmly_what_is_needed() {
+    let skin = skin("dark", false);
+    for (width, height) in [(1, 1), (14, 54), (46, 10), (20, 5), (59, 20), (60, 19), (200, 1), (1, 60)] {
+        for (view, mut model) in world::every_view(100, 32) {
+            muster::tui::update::update(&mut model, Event::Resize { width, height });
+            let buf = frame(&model, &skin);
+            if width >= 20 && height >= 3 {
+                let text: String = buf.content.iter().map(|c| c.symbol()).collect();
+                assert!(text.contains("muster needs 60×20"), "{view} at {width}×{height}: {text}");
+                assert!(text.contains("go on."), "{view} at {width}×{height}: {text}");
+            }
+        }
+    }
+}
+
+/// Proves: U6
+#[test]
+fn ascii_glyphs_are_all_that_an_ascii_terminal_gets() {
+    let skin = skin("mono", true);
+    for (width, height) in SIZES {
+        for (view, model) in world::every_view(width, height) {
+            let buf = frame(&model, &skin);
+            let other: String = buf.content.iter().flat_map(|c| c.symbol().chars()).filter(|c| !c.is_ascii()).collect();
+            assert_eq!(other, "", "{view} at {width}×{height}");
+        }
+    }
+}
+
+/// Proves: U6
+#[test]
+fn without_colour_every_view_has_the_same_letters() {
+    let letters = |model: &Model, theme: &str| -> String {
+        frame(model, &skin(theme, false)).content.iter().map(|c| c.symbol()).collect()
+    };
+    for (view, model) in world::every_view(100, 32) {
+        assert_eq!(letters(&model, "mono"), letters(&model, "dark"), "{view}");
+    }
+}
+
+/// Proves: U8
+#[test]
+fn hostile_text_reaches_no_cell() {
+    let mut hosts = world::hosts();
+    let hostile = "x\u{1b}[2J\u{202e}\u{200b}\u{9b}31m\u{7}";
+    for host in &mut hosts {
+        let d = &mut host.device;
+        (d.rack, d.location) = (Some(format!("B07{hostile}")), Some(hostile.to_owned()));
+        (d.status, d.model) = (hostile.to_owned(), hostile.to_owned());
+        d.name = format!("{hostile}{}", d.name);
+        if let Some(failure) = host.last_run.as_mut().and_then(|r| r.failure.as_mut()) {
+            (failure.message, failure.action) = (hostile.repeat(3), hostile.to_owned());
+        }
+    }
+    for (width, height) in SIZES {
+        for (_, mut model) in world::every_view(width, height) {
+            muster::tui::update::update(&mut model, Event::Fleet(hosts.clone()));
+            let buf = frame(&model, &skin("dark", false));
+            let hostile = |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}');
+            let found: Vec<char> =
+                buf.content.iter().flat_map(|c| c.symbol().chars()).filter(|c| hostile(*c)).collect();
+            assert!(found.is_empty(), "{found:?}");
+        }
+    }
+}
