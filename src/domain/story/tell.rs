@@ -70,10 +70,10 @@ struct Teller {
 
 impl Teller {
     fn take(&mut self, record: &RunRecord) {
-        let shown = self.view.events.len();
         if let Body::Observation(Observation::Resumed { by }) = &record.body {
             self.interrupted(record, by);
             self.view.apply(record);
+            self.view.events.clear();
             return;
         }
         self.view.apply(record);
@@ -81,7 +81,7 @@ impl Teller {
             self.moment(record, MomentKind::Begun, phase.label(), "begins".to_owned());
         }
         let finished = matches!(record.body, Body::Journal(Event::Finished { .. }));
-        for line in self.view.events[shown..].to_vec() {
+        for line in std::mem::take(&mut self.view.events) {
             let text = match &self.view.outcome {
                 // Its sentence stands where it came up, and in the section of its own.
                 Some(Outcome::Failed { failure }) if finished => format!("failed: {}", failure.code),
