@@ -100,6 +100,8 @@ impl Driver {
     pub(super) fn diverge(&mut self, divergence: &Divergence) {
         let phase = self.state.borrow().phase;
         let failure = divergence.failure(phase);
+        // It does not go on.
+        self.resumed = None;
         self.forget_past();
         self.end_workflow(Outcome::Failed { failure: Box::new(failure) });
     }
