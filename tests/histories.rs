@@ -15,7 +15,7 @@ use binary::{LabProcess, Running};
 use muster::domain::event::{Body, Event, Observation, Outcome, RunRecord, WaitKind};
 use muster::domain::failure::FailureCode;
 use muster::domain::story::Story;
-use muster::engine::{Stand, Workflows, rehearse};
+use muster::engine::{Stand, Workflows, review};
 use muster::store::Store;
 
 /// The journals that every version has.
@@ -115,9 +115,9 @@ fn the_journals_of_every_version_replay_to_the_same_end() {
     for path in files {
         let records = histories::read(&path);
         let outcome = end(&records).unwrap_or_else(|| panic!("{}: it has no end", path.display())).clone();
-        let rehearsal = rehearse(&Workflows::all(), &records);
-        assert_eq!(rehearsal.stand, Stand::Ended(outcome), "{}", path.display());
-        assert!(rehearsal.events > 10, "{}: {} events", path.display(), rehearsal.events);
+        let review = review(&Workflows::all(), &records);
+        assert_eq!(review.stand, Stand::Ended(outcome), "{}", path.display());
+        assert!(review.events > 10, "{}: {} events", path.display(), review.events);
         // A story that can be told of every journal that there ever was.
         let story = Story::of(&records).unwrap();
         assert!(story.markdown().contains("## Timeline"), "{}", path.display());
@@ -134,13 +134,13 @@ fn a_journal_that_is_cut_anywhere_replays_to_where_it_was_cut() {
             if matches!(records[length - 1].body, Body::Observation(_)) {
                 continue;
             }
-            let rehearsal = rehearse(&Workflows::all(), &records[..length]);
+            let review = review(&Workflows::all(), &records[..length]);
             assert!(
-                matches!(rehearsal.stand, Stand::UnderWay(_)),
+                matches!(review.stand, Stand::UnderWay(_)),
                 "{} cut behind record {}: {:?}",
                 path.display(),
                 length - 1,
-                rehearsal.stand
+                review.stand
             );
         }
     }
@@ -196,7 +196,7 @@ fn an_altered_journal_is_said_to_be_one_with_both_sides() {
             Body::Observation(_) => false,
         });
         assert!(changed);
-        match rehearse(&Workflows::all(), &records).stand {
+        match review(&Workflows::all(), &records).stand {
             Stand::Diverged(failure) => *failure,
             other => panic!("{other:?}"),
         }

@@ -6,7 +6,7 @@ use super::handle::{App, AppError};
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
 use crate::domain::story::Story;
-use crate::engine::{Rehearsal, Workflows, rehearse};
+use crate::engine::{Review, Workflows, review};
 use crate::store::{RunRow, Store};
 
 /// A run as a list shows it.
@@ -48,8 +48,8 @@ impl Runs {
     }
 
     /// Replays a run's journal against this version of the program. Nothing is carried out and nothing written.
-    pub fn rehearse(&self, run: RunId) -> Result<Rehearsal, AppError> {
-        Ok(rehearse(&Workflows::all(), &self.store.records(run)?))
+    pub fn review(&self, run: RunId) -> Result<Review, AppError> {
+        Ok(review(&Workflows::all(), &self.store.records(run)?))
     }
 
     /// The run that a person means by its whole id, or by its last characters (four or more).

@@ -10,7 +10,7 @@ use crate::app::Runs;
 use crate::domain::event::Outcome;
 use crate::domain::ids::RunId;
 use crate::domain::text::neutralize;
-use crate::engine::{Rehearsal, Stand};
+use crate::engine::{Review, Stand};
 
 /// Prints the story in the form that was asked for.
 pub fn export(runs: &Runs, run: RunId, format: ExportFormat) -> Result<Exit, Ending> {
@@ -24,47 +24,47 @@ pub fn export(runs: &Runs, run: RunId, format: ExportFormat) -> Result<Exit, End
 
 /// Replays the journal and says where it stands. Exit 1 where journal and program part.
 pub fn replay(runs: &Runs, run: RunId, json: bool) -> Result<Exit, Ending> {
-    let rehearsal = runs.rehearse(run).map_err(failed)?;
+    let review = runs.review(run).map_err(failed)?;
     let story = runs.story(run);
     if json {
         let host = story.map_or(String::new(), |story| story.host);
-        output::object(&told(run, &host, &rehearsal));
+        output::object(&told(run, &host, &review));
     } else {
         // A journal without a beginning has no timeline; that it has none is what the replay says.
         if let Ok(story) = story {
             output::line(&format!("run {run} of {}, submitted {}", neutralize(&story.host), day(&story.submitted_at)));
             story.lines().iter().for_each(|line| output::line(line));
         }
-        verdict(&rehearsal).iter().for_each(|line| output::line(line));
+        verdict(&review).iter().for_each(|line| output::line(line));
     }
-    Ok(if rehearsal.fits() { Exit::Done } else { Exit::Failed })
+    Ok(if review.fits() { Exit::Done } else { Exit::Failed })
 }
 
 fn day(at: &jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-fn told(run: RunId, host: &str, rehearsal: &Rehearsal) -> Value {
-    let (stand, asked, failure) = match &rehearsal.stand {
+fn told(run: RunId, host: &str, review: &Review) -> Value {
+    let (stand, asked, failure) = match &review.stand {
         Stand::Ended(_) => ("ended", Vec::new(), None),
         Stand::NeverBegun(_) => ("never_begun", Vec::new(), None),
         Stand::Stopped(_) => ("stopped", Vec::new(), None),
         Stand::UnderWay(asked) => ("under_way", asked.clone(), None),
         Stand::Diverged(failure) => ("diverged", Vec::new(), Some(output::failure_fields(failure))),
     };
-    let status = match &rehearsal.stand {
+    let status = match &review.stand {
         Stand::Ended(outcome) | Stand::NeverBegun(outcome) | Stand::Stopped(outcome) => Some(outcome.status()),
         Stand::UnderWay(_) | Stand::Diverged(_) => None,
     };
     json!({
-        "event": "replayed", "run": run, "host": neutralize(host), "fits": rehearsal.fits(), "events": rehearsal.events,
+        "event": "replayed", "run": run, "host": neutralize(host), "fits": review.fits(), "events": review.events,
         "stand": stand, "status": status, "asked_for": asked, "failure": failure,
     })
 }
 
-fn verdict(rehearsal: &Rehearsal) -> Vec<String> {
-    let fits = format!("the journal fits this version: {} events replayed", rehearsal.events);
-    match &rehearsal.stand {
+fn verdict(review: &Review) -> Vec<String> {
+    let fits = format!("the journal fits this version: {} events replayed", review.events);
+    match &review.stand {
         Stand::Ended(outcome) => vec![format!("{fits}, and the run ends as it did: {}", words(outcome))],
         Stand::NeverBegun(outcome) => vec![format!("{fits}; the run never began: {}", words(outcome))],
         Stand::Stopped(outcome) => {
@@ -72,7 +72,7 @@ fn verdict(rehearsal: &Rehearsal) -> Vec<String> {
         }
         Stand::UnderWay(asked) => vec![format!("{fits}; the run stands where it waits for {}", asked.join(" and "))],
         Stand::Diverged(failure) => {
-            let mut lines = vec![format!("the journal does not fit this version after {} events", rehearsal.events)];
+            let mut lines = vec![format!("the journal does not fit this version after {} events", review.events)];
             lines.extend(output::failure_lines(failure));
             lines
         }

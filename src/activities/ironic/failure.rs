@@ -104,6 +104,10 @@ fn of_http(error: &HttpError, fail: &dyn Fn(FailureCode, String) -> Failure, hos
                 .final_now()
         }
         HttpError::Setup { .. } => fail(FailureCode::InternalError, format!("mend {section}")),
+        HttpError::ReadOnly { .. } => fail(
+            FailureCode::InternalError,
+            "enroll the host to see what comes after this step: a plan cannot foresee it".into(),
+        ),
         e if e.is_transient() => fail(
             FailureCode::IronicUnreachable,
             format!("check that {host} runs and is reached from here (url in {section}), then retry"),

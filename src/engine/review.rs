@@ -18,9 +18,9 @@ use crate::domain::phase::Phase;
 use crate::domain::text::panic_message;
 use crate::workflows::cx::ActivityError;
 
-/// What came of a rehearsal.
+/// What came of a review.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rehearsal {
+pub struct Review {
     /// Events of the journal that the code went along with.
     pub events: usize,
     pub stand: Stand,
@@ -41,7 +41,7 @@ pub enum Stand {
     Diverged(Box<Failure>),
 }
 
-impl Rehearsal {
+impl Review {
     /// Whether the journal fits the code.
     pub fn fits(&self) -> bool {
         !matches!(self.stand, Stand::Diverged(_))
@@ -49,7 +49,7 @@ impl Rehearsal {
 }
 
 /// Replays these records, in their order.
-pub fn rehearse(workflows: &Workflows, records: &[RunRecord]) -> Rehearsal {
+pub fn review(workflows: &Workflows, records: &[RunRecord]) -> Review {
     let (Some(first), total) = (records.first(), journaled(records)) else {
         return part(0, Phase::ResolveIronicInstance, 0, "empty", "begins with a submission");
     };
@@ -65,7 +65,7 @@ pub fn rehearse(workflows: &Workflows, records: &[RunRecord]) -> Rehearsal {
         && past.iter().all(|past| matches!(past.event, Event::CancelRequested { .. }))
         && matches!(outcome, Outcome::Cancelled { .. })
     {
-        return Rehearsal { events: total, stand: Stand::NeverBegun(outcome.clone()) };
+        return Review { events: total, stand: Stand::NeverBegun(outcome.clone()) };
     }
     let state = Rc::new(RefCell::new(State::new(first.run, first.at, History::new(past), Vec::new())));
     let mut stage = Stage { state: Rc::clone(&state), workflow: None, result: None };
@@ -78,7 +78,7 @@ pub fn rehearse(workflows: &Workflows, records: &[RunRecord]) -> Rehearsal {
         Some(divergence) => {
             let before = records.partition_point(|record| record.n < divergence.n);
             let phase = stage.state.borrow().phase;
-            Rehearsal {
+            Review {
                 events: journaled(&records[..before]),
                 stand: Stand::Diverged(Box::new(divergence.failure(phase))),
             }
@@ -91,9 +91,9 @@ fn journaled(records: &[RunRecord]) -> usize {
     records.iter().filter(|record| matches!(record.body, Body::Journal(_))).count()
 }
 
-fn part(events: usize, phase: Phase, n: u64, journal: &str, code: &str) -> Rehearsal {
+fn part(events: usize, phase: Phase, n: u64, journal: &str, code: &str) -> Review {
     let divergence = Divergence { n, journal: journal.to_owned(), code: code.to_owned() };
-    Rehearsal { events, stand: Stand::Diverged(Box::new(divergence.failure(phase))) }
+    Review { events, stand: Stand::Diverged(Box::new(divergence.failure(phase))) }
 }
 
 /// The events between submission and end, and the end.
@@ -169,7 +169,7 @@ impl Stage {
     }
 
     /// Holds the end of the journal against that of the code.
-    fn close(self, total: usize, end: Option<(u64, Outcome)>) -> Rehearsal {
+    fn close(self, total: usize, end: Option<(u64, Outcome)>) -> Review {
         let stand = match (end, &self.result) {
             (None, None) => Stand::UnderWay(self.asked_for()),
             // Only the record of the end is missing: the next start writes it.
@@ -189,7 +189,7 @@ impl Stage {
                 return part(total.saturating_sub(1), phase, n, &journal, &code);
             }
         };
-        Rehearsal { events: total, stand }
+        Review { events: total, stand }
     }
 
     fn asked_for(&self) -> Vec<String> {
