@@ -501,6 +501,16 @@ fn a_clock_that_is_set_back_breaks_nothing() {
     assert_shows(&model, "waiting for a frontend link");
     press(&mut model, "q");
     assert_eq!(here(&model), Where::Fleet);
+    // A key that waits for its moment is done although the clock goes back in that moment.
+    let mut model = failed_run(100, 32);
+    let key = "r".parse::<Key>().unwrap();
+    let at = model.now;
+    assert_eq!(update(&mut model, Event::Key { key, at }), []);
+    let earlier = model.now.checked_sub(Span::new().hours(2)).unwrap();
+    assert_eq!(update(&mut model, Event::Tick(earlier)).len(), 1);
+    assert_eq!(update(&mut model, Event::Key { key, at: earlier }), []);
+    let later = earlier.checked_add(Span::new().seconds(1)).unwrap();
+    assert_eq!(update(&mut model, Event::Tick(later)).len(), 1);
 }
 
 /// The model is all that decides a frame: written out and read back it draws the same.

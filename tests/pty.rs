@@ -125,7 +125,9 @@ fn with_runs_under_way_quitting_asks_and_ctrl_c_twice_does_not() {
     pty.shows("enter starts gpu-a11-36");
     pty.keys("\r");
     pty.shows("running");
-    pty.keys("qq");
+    pty.keys("q");
+    pty.shows("places");
+    pty.keys("q");
     pty.shows("quit · 1 run under way");
     pty.keys("\r");
     pty.wait("the question gone", |s| !s.contents().contains("quit · 1 run"));
@@ -200,6 +202,7 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_brings_the_console_back() {
     pty.keys("?");
     pty.shows("keys of the fleet");
     pty.keys("\u{1b}");
+    pty.wait("the help gone", |s| !s.contents().contains("keys of the fleet"));
     pty.keys("q");
     pty.wait("the shell", |s| !s.alternate_screen());
     pty.burst("exit\r");

@@ -189,6 +189,11 @@ impl Console {
 
     fn draw(&mut self) -> Result<Instant, TuiError> {
         self.log.collect();
+        // A change of size before the reader of keys is up tells nobody; asking costs one system call.
+        let (width, height) = self.screen.size()?;
+        if (width, height) != (self.model.width, self.model.height) {
+            self.take(Event::Resize { width, height })?;
+        }
         if self.model.look.theme != self.skin.theme.name
             && let Ok(theme) = Theme::named(&self.model.look.theme)
         {

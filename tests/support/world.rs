@@ -511,6 +511,7 @@ pub fn verification(swapped: bool, inspected_ago_s: i64) -> Verification {
         let mut lldp = check("lldp", eth, right, observed, verdict, "V8: switch and port equal the cable's far end");
         if swapped {
             lldp.owner = Some(Owner::Onsite);
+            lldp.hint = Some("eth0 and eth1 are swapped".into());
             lldp.action = Some("swap the two cables at the host: eth0 and eth1".into());
         }
         checks.push(lldp);

@@ -126,7 +126,8 @@ pub fn diff_rows(verification: &Verification, show_all: bool) -> Vec<DiffRow> {
     let failed: Vec<usize> = of(Verdict::Fail).collect();
     for (place, n) in failed.iter().enumerate() {
         rows.push(DiffRow::Check(*n));
-        if checks[*n].hint.is_some() {
+        // What all of them come to stands above already.
+        if checks[*n].hint.is_some() && checks[*n].hint != verification.diagnosis {
             rows.push(DiffRow::Hint(*n));
         }
         // Two cables that are swapped have one action: it stands once, below both.

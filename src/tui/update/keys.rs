@@ -268,6 +268,11 @@ fn typed(model: &mut Model, key: Key) -> bool {
     }
 }
 
+/// Milliseconds from one moment to the next. A clock that was set back in between tells nothing: that counts as long ago,
+/// or a key would wait until the clock has caught up.
 fn ms(from: Timestamp, to: Timestamp) -> i64 {
-    i64::try_from(to.duration_since(from).as_millis()).unwrap_or(i64::MAX).max(0)
+    match i64::try_from(to.duration_since(from).as_millis()) {
+        Ok(ms) if ms >= 0 => ms,
+        _ => i64::MAX,
+    }
 }
