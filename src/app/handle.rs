@@ -77,6 +77,8 @@ pub enum AppError {
     NoRun(String),
     #[error("'{0}' fits more than one run")]
     AmbiguousRun(String),
+    #[error("the journal of run {0} does not begin with a submission: there is nothing to tell")]
+    Untold(RunId),
     #[error("run {0} has ended already")]
     RunEnded(RunId),
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 use super::handle::{App, AppError};
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
+use crate::domain::story::Story;
+use crate::engine::{Review, Workflows, review};
 use crate::store::{RunRow, Store};
 
 /// A run as a list shows it.
@@ -34,6 +36,20 @@ impl Runs {
     /// A run's whole journal with its observations.
     pub fn records(&self, run: RunId) -> Result<Vec<RunRecord>, AppError> {
         Ok(self.store.records(run)?)
+    }
+
+    /// A run's whole story.
+    pub fn story(&self, run: RunId) -> Result<Story, AppError> {
+        let mut story = Story::of(&self.store.records(run)?).ok_or(AppError::Untold(run))?;
+        story.retried_by =
+            self.store.runs()?.iter().filter(|row| row.retry_of == Some(run)).map(|row| row.run).collect();
+        story.retried_by.reverse();
+        Ok(story)
+    }
+
+    /// Replays a run's journal against this version of the program. Nothing is carried out and nothing written.
+    pub fn review(&self, run: RunId) -> Result<Review, AppError> {
+        Ok(review(&Workflows::all(), &self.store.records(run)?))
     }
 
     /// The run that a person means by its whole id, or by its last characters (four or more).

@@ -183,6 +183,26 @@ pub enum Runs {
     },
     /// End a run at its next await.
     Cancel { run: String },
+    /// Print a run's whole story, for a ticket or for a script.
+    Export {
+        run: String,
+        /// Markdown, or one JSON object.
+        #[arg(long, value_name = "FORMAT", default_value = "md")]
+        format: ExportFormat,
+    },
+    /// Replay a run's journal against this version: its timeline, and where it stands or where they part.
+    Replay {
+        run: String,
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The forms of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportFormat {
+    Md,
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -232,6 +252,10 @@ mod tests {
             "muster plan gpu-1 --force-inspection --node-uuid 6ba7b810-9dad-41d1-80b4-00c04fd430c8",
             "muster runs show 3f2a",
             "muster runs watch 3f2a --json",
+            "muster runs export 3f2a",
+            "muster runs export 3f2a --format md",
+            "muster runs export 3f2a --format json",
+            "muster runs replay 3f2a",
             "muster lab --scenario x.toml --speed 20 --write-config c.toml",
             "muster demo --speed 20",
             "muster inventory list --json",

@@ -11,6 +11,7 @@ mod open;
 mod output;
 mod plan;
 mod runs;
+mod story;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -42,7 +42,7 @@ pub fn finished(run: RunId, host: &str, status: &str, failure: Option<&Failure>)
     json!({ "event": "finished", "run": run, "host": host, "status": status, "failure": failure.map(failure_fields) })
 }
 
-fn failure_fields(failure: &Failure) -> Value {
+pub fn failure_fields(failure: &Failure) -> Value {
     json!({
         "code": failure.code,
         "phase": failure.phase,
@@ -71,7 +71,9 @@ pub fn sentence(record: &RunRecord) -> Option<String> {
                 true => format!("{system}: {target}: {what} → {after}"),
                 false => format!("{system}: {target}: {what} {before} → {after}"),
             },
-            Observation::Attempt { .. }
+            Observation::Resumed { by } => format!("was interrupted, goes on under {by}"),
+            Observation::Requests { .. }
+            | Observation::Attempt { .. }
             | Observation::Links { .. }
             | Observation::Verified { .. }
             | Observation::Node { .. }

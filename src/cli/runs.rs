@@ -8,7 +8,7 @@ use serde_json::json;
 use super::args::{Place, Runs};
 use super::enroll::{Followed, follow};
 use super::exit::{Ending, Exit};
-use super::{open, output};
+use super::{open, output, story};
 use crate::app::{App, AppError, RunSummary, Runs as History};
 use crate::domain::ids::RunId;
 use crate::domain::run_view::RunView;
@@ -23,6 +23,16 @@ pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
             let run = runs.find(run).map_err(unknown)?;
             return show(&runs, run, *json);
         }
+        Runs::Export { run, format } => {
+            let runs = history(place)?;
+            let run = runs.find(run).map_err(unknown)?;
+            return story::export(&runs, run, *format);
+        }
+        Runs::Replay { run, json } => {
+            let runs = history(place)?;
+            let run = runs.find(run).map_err(unknown)?;
+            return story::replay(&runs, run, *json);
+        }
         Runs::Watch { .. } | Runs::Retry { .. } | Runs::Cancel { .. } => {}
     }
     let app = open::headless(place).await?;
@@ -33,7 +43,8 @@ pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
 
 async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
     match command {
-        Runs::List { .. } | Runs::Show { .. } => Ok(Exit::Done), // answered above, without an engine
+        // Answered above, without an engine.
+        Runs::List { .. } | Runs::Show { .. } | Runs::Export { .. } | Runs::Replay { .. } => Ok(Exit::Done),
         Runs::Watch { run, json } => {
             let run = find(app, &run)?;
             watch(app, run, json).await
@@ -127,6 +138,6 @@ fn unknown(e: AppError) -> Ending {
     Ending::refused(e.to_string()).with_action("see `muster runs list` for the ids")
 }
 
-fn failed(e: AppError) -> Ending {
+pub(super) fn failed(e: AppError) -> Ending {
     Ending::failed(e.to_string())
 }

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::rehearsal::{Ask, Met, Rehearsal};
+use super::trail;
 use crate::config::settings::Trust;
 use crate::domain::text::neutralize_to;
 
@@ -197,6 +198,21 @@ impl HttpError {
             | HttpError::ReadOnly { .. } => false,
         }
     }
+
+    /// Why there is no answer, in a word or two.
+    fn word(&self) -> &'static str {
+        match self {
+            HttpError::Refused { .. } => "refused",
+            HttpError::Dns { .. } => "name not resolved",
+            HttpError::Connect { .. } => "no connection",
+            HttpError::Timeout { .. } => "no answer in time",
+            HttpError::Tls { .. } => "certificate not trusted",
+            HttpError::Broken { .. } => "broken off",
+            HttpError::TooLarge { .. } => "too large",
+            HttpError::NotJson { .. } => "not JSON",
+            HttpError::ForeignUrl { .. } | HttpError::Setup { .. } | HttpError::ReadOnly { .. } => "not sent",
+        }
+    }
 }
 
 impl Answer {
@@ -339,6 +355,10 @@ impl HttpClient {
         let began = Instant::now();
         let outcome = self.exchange(request, url, &asked).await;
         let ms = began.elapsed().as_millis() as u64;
+        match &outcome {
+            Ok(a) => trail::tell(self.system, &asked, a.status.as_u16()),
+            Err(e) => trail::tell(self.system, &asked, e.word()),
+        }
         match &outcome {
             Ok(a) => {
                 tracing::debug!(system = self.system, request = %asked, status = a.status.as_u16(), bytes = a.body.len(), ms, "request")

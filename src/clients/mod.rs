@@ -7,6 +7,7 @@ pub mod netbox;
 pub mod redfish;
 pub mod rehearsal;
 pub mod ssh;
+pub mod trail;
 pub mod vault;
 
 use indexmap::IndexMap;

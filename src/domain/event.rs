@@ -216,6 +216,36 @@ pub enum Observation {
         next_look_at: Timestamp,
         deadline: Timestamp,
     },
+    /// The run was interrupted after the record before this one, and goes on where it was. `by`: the program and its
+    /// version.
+    Resumed {
+        by: String,
+    },
+    /// What an attempt of an activity asked of other systems. It stands behind what was seen by that.
+    Requests {
+        seq: u32,
+        attempt: u32,
+        asked: Vec<Asked>,
+        /// Requests beyond those, where there were too many to keep.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        more: u32,
+    },
+}
+
+/// One request to a system, or several in a row that were alike. No body, no query, no header: nothing secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// `netbox`, `ironic`, `redfish`, `ssh`, …
+    pub system: String,
+    /// `GET /v1/nodes/…`, `run 'systemctl restart …'`.
+    pub request: String,
+    /// The status, or why there was no answer.
+    pub answer: String,
+    pub times: u32,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// What a feed carries: a record of the journal or an observation, with run, place and time.

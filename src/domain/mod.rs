@@ -19,5 +19,6 @@ pub mod provision;
 pub mod request;
 pub mod root_device;
 pub mod run_view;
+pub mod story;
 pub mod text;
 pub mod verify;

@@ -91,6 +91,9 @@ pub(super) struct Driver {
     /// Who cancelled the run.
     pub cancelled_by: Option<String>,
     pub changes: Changes,
+    /// That the run was interrupted and goes on: part of its story, never read by a replay. It is written with the first
+    /// thing that comes of going on, so that resuming costs no commit of its own.
+    pub resumed: Option<(Timestamp, Body)>,
     /// What is to be appended next.
     pub batch: Vec<(Timestamp, Body)>,
     pub next_n: u64,
@@ -143,6 +146,10 @@ pub(super) async fn finish(shared: &Shared, run: RunId, events: Vec<Event>) -> R
 
 impl Driver {
     async fn go(&mut self, inbox: &mut mpsc::UnboundedReceiver<Message>) -> Result<End, End> {
+        if self.next_n > 1 && self.result.is_none() {
+            let by = format!("muster {}", env!("CARGO_PKG_VERSION"));
+            self.resumed = Some((self.now(), Body::Observation(Observation::Resumed { by })));
+        }
         self.replay();
         self.take_issued();
         self.state.borrow_mut().go_live();
@@ -371,7 +378,12 @@ impl Driver {
 
     /// Writes the batch; then, and only then, the feed and the callers hear of it.
     pub(super) async fn flush(&mut self, answers: Answers) -> Result<(), End> {
-        let batch = std::mem::take(&mut self.batch);
+        let mut batch = std::mem::take(&mut self.batch);
+        if !batch.is_empty()
+            && let Some(resumed) = self.resumed.take()
+        {
+            batch.insert(0, resumed);
+        }
         let written = if batch.is_empty() {
             Ok(Vec::new())
         } else {

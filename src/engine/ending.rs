@@ -8,7 +8,6 @@ use super::driver::{Answers, Driver, Effect, End, Message};
 use super::history::{Divergence, History};
 use super::replay::{Open, internal};
 use crate::domain::event::{Body, EnrollResult, Event, Outcome};
-use crate::domain::failure::{Failure, FailureCode};
 use crate::workflows::cx::ActivityError;
 
 impl Driver {
@@ -100,12 +99,9 @@ impl Driver {
     /// The journal and the code don't agree: this run ends, and nothing is touched any more (G7).
     pub(super) fn diverge(&mut self, divergence: &Divergence) {
         let phase = self.state.borrow().phase;
-        let failure = Failure::new(
-            FailureCode::JournalDiverged,
-            phase,
-            divergence.to_string(),
-            "look at what the run has left half done, then enroll the host anew: that begins with a new journal",
-        );
+        let failure = divergence.failure(phase);
+        // It does not go on.
+        self.resumed = None;
         self.forget_past();
         self.end_workflow(Outcome::Failed { failure: Box::new(failure) });
     }

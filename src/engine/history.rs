@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::domain::event::Event;
+use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::phase::Phase;
 use crate::domain::text::neutralize_to;
 
 /// An event with its place and time.
@@ -29,6 +31,18 @@ pub(super) struct Divergence {
     pub n: u64,
     pub journal: String,
     pub code: String,
+}
+
+impl Divergence {
+    /// The failure that ends the run.
+    pub(super) fn failure(&self, phase: Phase) -> Failure {
+        Failure::new(
+            FailureCode::JournalDiverged,
+            phase,
+            self.to_string(),
+            "look at what the run has left half done, then enroll the host anew: that begins with a new journal",
+        )
+    }
 }
 
 impl History {

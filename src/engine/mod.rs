@@ -25,6 +25,7 @@ mod plan;
 mod ports;
 mod replay;
 mod resume;
+mod review;
 mod supervisor;
 mod timers;
 
@@ -33,3 +34,4 @@ pub use handle::{Engine, EngineError, Parts};
 pub use plan::{Rehearsed, plan};
 pub use ports::{Call, Dispatch, Journal, Registry, Workflow, Workflows};
 pub use replay::LocalCx;
+pub use review::{Review, Stand, review};

@@ -235,7 +235,9 @@ impl PlanCx {
             | Observation::AttemptFailed { .. }
             | Observation::Links { .. }
             | Observation::Node { .. }
-            | Observation::Cleaning { .. } => {}
+            | Observation::Cleaning { .. }
+            | Observation::Resumed { .. }
+            | Observation::Requests { .. } => {}
         }
     }
 

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::replay::LocalCx;
 use crate::activities::env::{ActivityCx, Env};
 use crate::activities::registry;
+use crate::clients::trail::Trail;
 use crate::domain::event::{Body, EnrollResult, Observation, RunRecord};
 use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
@@ -85,9 +86,27 @@ pub struct Registry(pub Arc<Env>);
 impl Dispatch for Registry {
     fn run(&self, name: &str, input: Value, call: Call) -> BoxFuture<'static, Result<Value, Failure>> {
         let Call { run, seq, attempt, stop, sink } = call;
+        let teller = Teller { seq, attempt, sink: Arc::clone(&sink), trail: Trail::default() };
         let cx = ActivityCx { env: Arc::clone(&self.0), run, seq, attempt, stop, sink };
         let name = name.to_owned();
-        Box::pin(async move { registry::run(&name, input, cx).await })
+        Box::pin(async move { teller.trail.follow(registry::run(&name, input, cx)).await })
+    }
+}
+
+/// Tells at the end of an attempt what it asked of other systems, also where the attempt is dropped half-way (G15).
+struct Teller {
+    seq: u32,
+    attempt: u32,
+    sink: Arc<dyn Fn(Observation) + Send + Sync>,
+    trail: Trail,
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        let (asked, more) = self.trail.take();
+        if !asked.is_empty() {
+            (self.sink)(Observation::Requests { seq: self.seq, attempt: self.attempt, asked, more });
+        }
     }
 }
 

@@ -102,6 +102,7 @@ impl Driver {
             past,
             cancelled_by,
             changes,
+            resumed: None,
             batch: Vec::new(),
             next_n,
             say,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::common::{Desk, Stop, maintenance};
 use super::driver_info::given;
 use crate::clients::ironic::Node;
+use crate::clients::trail::carried;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::ids::NodeUuid;
 use crate::domain::provision::ProvisionState;
@@ -22,7 +23,7 @@ impl Desk {
         // A task of its own: a cancel drops this future, and must not leave the flag half-way (G9). It ends by the
         // deadlines of its few requests.
         let (desk, node) = (self.clone(), node.clone());
-        let task = tokio::spawn(async move { desk.manage_out_of_maintenance(&node).await });
+        let task = tokio::spawn(carried(async move { desk.manage_out_of_maintenance(&node).await }));
         task.await.unwrap_or_else(|e| {
             Err(self
                 .failure(FailureCode::InternalError, format!("the recovery of '{}' broke off: {e}", self.host), "retry")

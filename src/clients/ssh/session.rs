@@ -19,6 +19,7 @@ use super::error::SshError;
 use super::known_hosts::{KnownHosts, Verdict, exact_name};
 use super::sftp::Sftp;
 use crate::clients::rehearsal::Rehearsal;
+use crate::clients::trail;
 use crate::domain::text::neutralize_to;
 
 /// What is kept of a command's output, of each stream. The rest is read and dropped, so that the command can end.
@@ -165,7 +166,10 @@ impl SshClient {
             rehearsal.read();
         }
         let step = format!("the command '{}'", brief(command));
-        within(&step, self.deadlines.command, self.run_unbounded(command, &step)).await?
+        let ended = within(&step, self.deadlines.command, self.run_unbounded(command, &step)).await.flatten();
+        let answer = ended.as_ref().map_or_else(|_| "no status".to_owned(), |output| format!("exit {}", output.status));
+        trail::tell("ssh", &format!("run '{}'", brief(command)), answer);
+        ended
     }
 
     async fn run_unbounded(&self, command: &str, step: &str) -> Result<Output, SshError> {

@@ -9,6 +9,7 @@ use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
 
 use super::error::SshError;
 use super::session::{SshClient, quote, within};
+use crate::clients::trail;
 use crate::domain::text::neutralize_to;
 
 /// Servers take at least this in one request.
@@ -68,7 +69,9 @@ impl<'a> Sftp<'a> {
             }
         }
         let step = format!("reading '{path}'");
-        within(&step, self.limit, self.read_unbounded(path, max, &step)).await?
+        let ended = within(&step, self.limit, self.read_unbounded(path, max, &step)).await.flatten();
+        tell("read", path, ended.is_ok());
+        ended
     }
 
     async fn read_unbounded(&self, path: &str, max: usize, step: &str) -> Result<Option<Vec<u8>>, SshError> {
@@ -116,7 +119,9 @@ impl<'a> Sftp<'a> {
             rehearsal.put_file(server, path, Some(content.to_vec()));
             return Ok(());
         }
-        let written = within(&step, self.limit, self.write_unbounded(path, &temporary, content, &step)).await?;
+        let written = within(&step, self.limit, self.write_unbounded(path, &temporary, content, &step)).await;
+        tell("write", path, written.as_ref().is_ok_and(Result::is_ok));
+        let written = written?;
         if written.is_err() {
             // The failure is what is told; a leftover under a dot-name harms nobody.
             within("cleaning up", self.limit, self.session.remove(temporary)).await.ok();
@@ -187,7 +192,9 @@ impl<'a> Sftp<'a> {
             return Ok(true);
         }
         let step = format!("removing '{path}'");
-        match within(&step, self.limit, self.session.remove(path)).await? {
+        let removed = within(&step, self.limit, self.session.remove(path)).await;
+        tell("remove", path, removed.as_ref().is_ok_and(Result::is_ok));
+        match removed? {
             Ok(_) => Ok(true),
             Err(SftpError::Status(status)) if status.status_code == StatusCode::NoSuchFile => Ok(false),
             Err(error) => Err(self.failed(&step, &error)),
@@ -212,6 +219,11 @@ impl Drop for Sftp<'_> {
     fn drop(&mut self) {
         self.session.close_session().ok(); // the connection may be gone already
     }
+}
+
+/// For the story of the run.
+fn tell(what: &str, path: &str, done: bool) {
+    trail::tell("sftp", &format!("{what} '{}'", neutralize_to(path, 200)), if done { "done" } else { "failed" });
 }
 
 /// `/a/b` → `/a/.b.muster-tmp`

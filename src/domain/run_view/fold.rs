@@ -129,6 +129,11 @@ impl Fold<'_> {
             Observation::Cleaning { attempt, max_attempts, next_look_at, deadline } => {
                 self.cleaning(*attempt, *max_attempts, *next_look_at, *deadline)
             }
+            Observation::Resumed { by } => {
+                self.line("run", format!("was interrupted, goes on under {by}"), EventKind::Warned)
+            }
+            // A matter of the story, not of a pane: see `domain::story`.
+            Observation::Requests { .. } => {}
         }
     }
 
