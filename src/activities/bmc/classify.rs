@@ -129,7 +129,10 @@ fn of_connection(error: &HttpError, place: &Place<'_>, phase: Phase) -> Failure 
                 "check power and management cable of '{host}', and that its BMC has the address that NetBox says, then retry"
             ),
         ),
-        HttpError::TooLarge { .. } | HttpError::NotJson { .. } | HttpError::ForeignUrl { .. } => with(
+        HttpError::CutShort { .. }
+        | HttpError::TooLarge { .. }
+        | HttpError::NotJson { .. }
+        | HttpError::ForeignUrl { .. } => with(
             FailureCode::BmcAnswerUnexpected,
             message,
             format!(

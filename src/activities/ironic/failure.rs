@@ -104,6 +104,10 @@ fn of_http(error: &HttpError, fail: &dyn Fn(FailureCode, String) -> Failure, hos
                 .final_now()
         }
         HttpError::Setup { .. } => fail(FailureCode::InternalError, format!("mend {section}")),
+        HttpError::CutShort { .. } => fail(
+            FailureCode::IronicAnswerUnexpected,
+            format!("find out what cuts off the answers of {host}, then retry"),
+        ),
         e if e.is_transient() => fail(
             FailureCode::IronicUnreachable,
             format!("check that {host} runs and is reached from here (url in {section}), then retry"),
