@@ -5,6 +5,9 @@ use std::path::Path;
 
 use muster::domain::failure::FailureCode;
 use muster::domain::phase::Phase;
+use muster::tui::action::{Def, TABLE, Where};
+use muster::tui::glyphs::{Glyphs, Status};
+use muster::tui::theme::Theme;
 
 fn failures_page() -> String {
     let mut page = String::from(
@@ -25,13 +28,72 @@ fn failures_page() -> String {
 
 #[test]
 fn the_page_of_failures_is_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/failures.md");
-    let page = failures_page();
+    compare("docs/failures.md", &failures_page());
+}
+
+fn compare(name: &str, page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     if std::env::var_os("MUSTER_UPDATE_DOCS").is_some() {
-        std::fs::write(&path, &page).unwrap();
+        std::fs::write(&path, page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(written, page, "run MUSTER_UPDATE_DOCS=1 cargo test --test docs");
+}
+
+/// The keys of a place, as the table of actions has them.
+fn keys(page: &mut String, title: &str, here: impl Fn(&Def) -> bool) {
+    write!(page, "\n### {title}\n\n| key | | |\n| --- | --- | --- |\n").unwrap();
+    for def in TABLE.iter().filter(|d| here(d)) {
+        let keys: Vec<String> = def.keys.iter().map(|k| format!("`{k}`")).collect();
+        writeln!(page, "| {} | {} | {} |", keys.join(" "), def.name, def.about).unwrap();
+    }
+}
+
+fn console_page() -> String {
+    let mut page = String::from(
+        "# The console\n\n\
+         `muster` opens it. It draws from the store before it asks any system; what is old says how old it is. The footer shows the\n\
+         keys that work here and now, `?` explains them with the signs and the failure codes on the screen.\n\n\
+         ![The fleet: places, hosts, and what to do about the selected one](../snapshots/fleet_100x32_dark.png)\n\n\
+         ![A run that failed: swapped cables](../snapshots/run-failed_100x32_dark.png)\n\n\
+         ![A run that waits for a link](../snapshots/run-links_100x32_dark.png)\n\n\
+         A status is a sign and a word; colour comes third. `NO_COLOR` takes the colours and leaves the signs; `--ascii`, or a locale\n\
+         that is not UTF-8, takes the signs. Under 100 columns one pane shows at a time; 60×20 is the least. Quitting ends no run:\n\
+         all of them are in the journal and go on at the next start.\n\n\
+         A paste never starts, cancels or ends anything: with bracketed paste it goes to a field or nowhere, and without it keys that\n\
+         come faster than hands are recognised, so that what starts, cancels or ends something is not done.\n\n\
+         ## Keys\n\nThis page is made from the table in `src/tui/action.rs` (`MUSTER_UPDATE_DOCS=1 cargo test --test docs`).\n",
+    );
+    let everywhere = |d: &Def| [Where::Fleet, Where::Run, Where::Log].into_iter().all(|w| d.works_in(w));
+    keys(&mut page, "Everywhere", everywhere);
+    keys(&mut page, "Fleet", |d| d.works_in(Where::Fleet) && !everywhere(d));
+    keys(&mut page, "Run", |d| d.works_in(Where::Run) && !everywhere(d));
+    keys(&mut page, "Launch dialog", |d| d.works_in(Where::Launch) && !everywhere(d));
+    keys(&mut page, "Questions", |d| d.works_in(Where::Confirm) && !everywhere(d));
+    page.push_str(
+        "\n## Filter\n\nWords find letters in their order (`b39` finds `gpu-b07-39`), `key:value` looks in one column, `!` in front inverts either,\n\
+         quotes keep blanks together: `ironic:\"clean failed\" !rack:B07`.\n\n| key | |\n| --- | --- |\n",
+    );
+    for (key, about) in muster::tui::model::filter::KEYS {
+        writeln!(page, "| `{key}:` | {about} |").unwrap();
+    }
+    page.push_str("\n## Signs\n\n| | ASCII | |\n| --- | --- | --- |\n");
+    for status in Status::ALL {
+        let sign = |ascii| Glyphs { ascii }.status(status, jiff::Timestamp::UNIX_EPOCH);
+        writeln!(page, "| {} | `{}` | {} |", sign(false), sign(true), status.word()).unwrap();
+    }
+    page.push_str(
+        "\n## Themes\n\n`[console] theme` in the configuration, or `:theme` while it runs.\n\n| | |\n| --- | --- |\n",
+    );
+    for name in Theme::names() {
+        writeln!(page, "| `{name}` | {} |", Theme::named(name).unwrap().about).unwrap();
+    }
+    page
+}
+
+#[test]
+fn the_page_of_the_console_is_its_tables() {
+    compare("docs/console.md", &console_page());
 }
 
 #[test]

@@ -5,17 +5,18 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster::domain::event::{Body, EnrollResult, Event, Observation, Outcome, RunRecord};
 use muster::domain::failure::FailureCode;
 use muster::domain::ids::RunId;
 use muster::domain::request::EnrollRequest;
-use muster::engine::{Clock, LocalCx, ManualClock, SystemClock, Workflows};
-use muster::store::Store;
+use muster::engine::{Clock, EngineError, Journal, LocalCx, ManualClock, SystemClock, Workflows};
+use muster::store::{Store, StoreError};
 use muster::workflows::cx::{ActivityError, Cancelled, Cx, Signal};
 use serde_json::json;
 use support::*;
@@ -107,7 +108,7 @@ fn the_run() -> RunId {
     "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap()
 }
 
-/// Proves: G4, G5, G6, G7
+/// Proves: G5, G6, G7
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_after_every_append_a_run_ends_where_the_undisturbed_one_does() {
     let run = the_run();
@@ -505,4 +506,90 @@ async fn a_run_whose_journal_cannot_be_written_is_put_aside_and_goes_on_when_it_
         |o| matches!(o, Observation::Note { system, text } if system == "muster" && text.contains("goes on after")),
     );
     assert!(told, "the records say that there was a gap");
+}
+
+/// Proves: G5, G12
+#[tokio::test]
+async fn what_a_lost_append_leaves_at_work_is_stopped_before_it_is_begun_again_and_the_caller_hears_of_the_store() {
+    let (_folder, store) = store();
+    let run = submit(&store, request(1)).await;
+    let world = World::new();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (n, m) = (Arc::clone(&now), Arc::clone(&most));
+    world.on("test.a", move |input, call| {
+        let (now, most) = (Arc::clone(&n), Arc::clone(&m));
+        async move {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            if call.attempt == 1 && now.load(Ordering::SeqCst) == 1 {
+                call.stop.cancelled().await;
+                // It takes its time to come to an end.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(input)
+        }
+    });
+    let workflow = |cx: LocalCx, _| async move { result(cx.activity::<A>("x".into(), options()).await?) };
+    let fuse = Fuse::after(&store, &world, i64::MAX);
+    let clock = Arc::new(ManualClock::leaping(at(0)));
+    let engine = engine(fuse.clone(), &world, Workflows::new().with("test", workflow), clock);
+    engine.launch(run);
+    until("the activity is at work", || now.load(Ordering::SeqCst) == 1).await;
+    // The next append is lost, and with it this request.
+    fuse.left.store(0, Ordering::SeqCst);
+    let answer = engine.cancel(run, "eve").await;
+    assert_eq!(answer, Err(EngineError::Store(StoreError::Closed)));
+    fuse.left.store(i64::MAX, Ordering::SeqCst);
+    world.dead.store(false, Ordering::SeqCst);
+    until("it was stopped", || now.load(Ordering::SeqCst) == 0 || world.count("test.a") == 2).await;
+    engine.cancel(run, "eve").await.ok();
+    outcome(&store, run).await;
+    assert_eq!(most.load(Ordering::SeqCst), 1, "never twice at once");
+}
+
+/// The store, which breaks once.
+struct Breaks {
+    store: Store,
+    next: AtomicBool,
+}
+
+impl Journal for Breaks {
+    fn active(&self) -> Result<Vec<RunId>, StoreError> {
+        self.store.active_runs()
+    }
+
+    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
+        self.store.records(run)
+    }
+
+    fn end(&self, run: RunId) -> Result<u64, StoreError> {
+        self.store.journal_end(run)
+    }
+
+    fn append(
+        &self,
+        run: RunId,
+        expect_n: u64,
+        events: Vec<(Timestamp, Body)>,
+    ) -> BoxFuture<'static, Result<Vec<RunRecord>, StoreError>> {
+        assert!(!self.next.swap(false, Ordering::SeqCst), "the engine is wrong");
+        Journal::append(&self.store, run, expect_n, events)
+    }
+}
+
+/// Proves: G12
+#[tokio::test]
+async fn an_error_of_the_engine_itself_takes_only_the_run_that_met_it() {
+    let (_folder, store) = store();
+    let (bad, good) = (submit(&store, request(1)).await, submit(&store, request(2)).await);
+    let world = World::new();
+    let workflow = |cx: LocalCx, _| async move { result(cx.activity::<A>("x".into(), options()).await?) };
+    let journal = Arc::new(Breaks { store: store.clone(), next: AtomicBool::new(true) });
+    let engine = engine(journal, &world, Workflows::new().with("test", workflow), Arc::new(SystemClock));
+    engine.launch(bad);
+    let failure = failure(&store, bad).await;
+    assert_eq!(failure.code, FailureCode::InternalError);
+    assert!(failure.message.contains("the engine broke"), "{}", failure.message);
+    engine.launch(good);
+    assert_eq!(said(&store, good).await, "test.a(x)");
 }

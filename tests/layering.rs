@@ -214,3 +214,18 @@ fn the_reader_of_imports_reads_groups() {
     names.sort();
     assert_eq!(names, ["app", "clients", "domain", "store", "tui"]);
 }
+
+/// Proves: G14. A plan's clients are made by `Clients`, which hands its rehearsal on; one that an activity made for itself
+/// could write.
+#[test]
+fn only_the_clients_make_clients_of_bmcs_and_ssh_hosts() {
+    for (path, text) in sources() {
+        let place = place(&path);
+        if place.starts_with("clients/") {
+            continue;
+        }
+        for maker in ["Redfish::new(", "SshClient::connect(", "HttpClient::new("] {
+            assert!(!code(&text).contains(maker), "{place} calls {maker}…): ask env.clients for it");
+        }
+    }
+}

@@ -8,6 +8,7 @@ mod styled;
 mod world;
 
 use std::path::PathBuf;
+use std::sync::Once;
 
 use muster::tui::event::Event;
 use muster::tui::glyphs::Glyphs;
@@ -18,6 +19,8 @@ use muster::tui::widgets::pen::Skin;
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 const SIZES: [(u16, u16); 3] = [(60, 20), (100, 32), (200, 60)];
 
@@ -25,9 +28,30 @@ fn skin(theme: &str, ascii: bool) -> Skin {
     Skin { theme: Theme::named(theme).unwrap(), glyphs: Glyphs { ascii } }
 }
 
+/// What a console has in its log, once for all tests of this process: the log pane is of the process.
+fn log_something() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        tracing_subscriber::registry().with(muster::tui::log_layer()).init();
+        tracing::info!(target: "muster::app", runs = 4, "runs of before go on");
+        tracing::debug!(target: "muster::clients::http", method = "GET", path = "/api/dcim/devices/", status = 200, ms = 48, "request");
+        tracing::info!(target: "muster::inventory::netbox", devices = 50, changed = 2, "devices read");
+        tracing::warn!(target: "muster::activities::bmc", host = "gpu-b07-21", status = 503, "the BMC is busy, asking again");
+        tracing::error!(
+            target: "muster::inventory::ironic",
+            instance = "cpu",
+            error = "connect to ironic-cpu.osl1:6385: connection refused \u{1b}[31m(os error 111)",
+            "the nodes could not be read",
+        );
+    });
+}
+
 fn frame(model: &Model, skin: &Skin) -> Buffer {
+    log_something();
     let mut buf = Buffer::empty(Rect::new(0, 0, model.width, model.height));
-    draw(model, skin, &LogPane::new(false), &mut buf);
+    let log = LogPane::new(false);
+    log.collect();
+    draw(model, skin, &log, &mut buf);
     buf
 }
 

@@ -92,7 +92,9 @@ async fn connect(cx: &ActivityCx, settings: &DhcpSettings) -> Result<SshClient, 
         command: settings.command,
         transfer: settings.transfer,
     };
-    SshClient::connect(&target, deadlines, &private_key, known_hosts)
+    cx.env
+        .clients
+        .ssh(&target, deadlines, &private_key, known_hosts)
         .await
         .map_err(|error| failures::ssh(&error, FailureCode::DhcpConnectFailed, settings, item))
 }

@@ -36,7 +36,7 @@ pub(super) struct Inner {
     pub(super) store: Store,
     pub(super) runs: Runs,
     pub(super) engine: Engine,
-    env: Arc<Env>,
+    pub(super) env: Arc<Env>,
     devices: Arc<devices::Observer>,
     feed: broadcast::Sender<FeedEvent>,
     stop: CancellationToken,
@@ -184,7 +184,7 @@ impl App {
 }
 
 /// The clients that live as long as the program. A secret that is missing is said at once, and not by the first run.
-fn clients(settings: &Settings, vault: &Vault) -> Result<Clients, OpenError> {
+pub(super) fn clients(settings: &Settings, vault: &Vault) -> Result<Clients, OpenError> {
     let token = vault.resolve(&settings.netbox.token).map_err(|source| OpenError::Secret {
         what: format!("the NetBox token ({})", settings.netbox.token),
         source,

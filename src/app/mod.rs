@@ -1,13 +1,15 @@
-//! The use cases that console and commands share: submit, cancel, retry, look at fleet and runs, follow the feed.
+//! The use cases that console and commands share: submit, plan, cancel, retry, look at fleet and runs, follow the feed.
 
 mod feed;
 mod fleet;
 mod handle;
+mod plan;
 mod runs;
 mod submit;
 
 pub use feed::{FeedEvent, SystemHealth};
 pub use fleet::{Fleet, FleetRow};
 pub use handle::{App, AppError, OpenError};
+pub use plan::Planner;
 pub use runs::{RunSummary, Runs};
 pub use submit::SubmitError;

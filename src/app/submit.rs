@@ -1,14 +1,16 @@
 //! Submits enrollments: who may, with which gates, and never two at once for one device.
 
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::handle::App;
+use crate::config::settings::Settings;
 use crate::domain::device::Device;
-use crate::domain::eligibility::{self, Refusal};
+use crate::domain::eligibility::{self, Refusal, Rules};
 use crate::domain::ids::RunId;
 use crate::domain::request::{EnrollParams, EnrollRequest};
 use crate::domain::run_view::RunView;
-use crate::store::{StoreError, Submit};
+use crate::store::{Store, StoreError, Submit};
 
 /// Why a host is not enrolled now. Nothing was written anywhere.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +69,7 @@ impl SubmitError {
 impl App {
     /// Submits one host: judged by the inventory's view (S1), with gates, options and routing as they stand now (G3).
     pub async fn submit(&self, host: &str, params: EnrollParams, by: &str) -> Result<RunId, SubmitError> {
-        let device = self.device(host)?;
+        let device = device_named(&self.inner.store, host)?;
         self.launch(&device, params, by, None).await
     }
 
@@ -85,26 +87,14 @@ impl App {
         let request = RunView::of(&self.inner.store.records(run)?).request;
         let mut params = request.map(|request| request.params).unwrap_or_default();
         change(&mut params);
-        let device = self.device(&row.host)?;
+        let device = device_named(&self.inner.store, &row.host)?;
         self.launch(&device, params, by, Some(run)).await
     }
 
     /// What a submission of this host would be refused for now, if for anything.
     pub fn refusal(&self, host: &str) -> Result<(), SubmitError> {
-        let device = self.device(host)?;
+        let device = device_named(&self.inner.store, host)?;
         eligibility::check(&device, &self.inner.rules).map_err(SubmitError::Refused)
-    }
-
-    fn device(&self, host: &str) -> Result<Device, SubmitError> {
-        let mut named = self.inner.store.devices_named(host)?;
-        match named.len() {
-            0 => Err(SubmitError::UnknownHost(host.to_owned())),
-            1 => Ok(named.remove(0)),
-            _ => Err(SubmitError::AmbiguousHost {
-                host: host.to_owned(),
-                sites: named.into_iter().map(|device| device.site).collect(),
-            }),
-        }
     }
 
     async fn launch(
@@ -114,23 +104,8 @@ impl App {
         by: &str,
         retry_of: Option<RunId>,
     ) -> Result<RunId, SubmitError> {
-        eligibility::check(device, &self.inner.rules).map_err(SubmitError::Refused)?;
-        let Some(site) = self.inner.settings.sites.get(&device.site) else {
-            // The check above has refused such a site; a race with a reload must still not panic.
-            return Err(SubmitError::UnknownHost(device.name.clone()));
-        };
-        let request = EnrollRequest {
-            host: device.name.clone(),
-            netbox_id: device.netbox_id,
-            site: device.site.clone(),
-            device_class: device.device_class.clone(),
-            params,
-            options: site.options.clone(),
-            routing: self.inner.settings.routing(&device.site),
-            submitted_by: by.to_owned(),
-            submitted_at: self.now(),
-            retry_of,
-        };
+        let judged = request(&self.inner.settings, &self.inner.rules, device, params, by, self.now())?;
+        let request = EnrollRequest { retry_of, ..judged };
         let run = RunId(Uuid::now_v7());
         match self.inner.store.submit(run, request).await? {
             Submit::Accepted => {
@@ -140,4 +115,45 @@ impl App {
             Submit::Busy { run, by } => Err(SubmitError::Busy { run, by }),
         }
     }
+}
+
+/// The device that a name means.
+pub(super) fn device_named(store: &Store, host: &str) -> Result<Device, SubmitError> {
+    let mut named = store.devices_named(host)?;
+    match named.len() {
+        0 => Err(SubmitError::UnknownHost(host.to_owned())),
+        1 => Ok(named.remove(0)),
+        _ => Err(SubmitError::AmbiguousHost {
+            host: host.to_owned(),
+            sites: named.into_iter().map(|device| device.site).collect(),
+        }),
+    }
+}
+
+/// What a run of this device would be asked: judged, with gates, options and routing as they stand now.
+pub(super) fn request(
+    settings: &Settings,
+    rules: &Rules,
+    device: &Device,
+    params: EnrollParams,
+    by: &str,
+    at: Timestamp,
+) -> Result<EnrollRequest, SubmitError> {
+    eligibility::check(device, rules).map_err(SubmitError::Refused)?;
+    let Some(site) = settings.sites.get(&device.site) else {
+        // The check above has refused such a site; a race with a reload must still not panic.
+        return Err(SubmitError::UnknownHost(device.name.clone()));
+    };
+    Ok(EnrollRequest {
+        host: device.name.clone(),
+        netbox_id: device.netbox_id,
+        site: device.site.clone(),
+        device_class: device.device_class.clone(),
+        params,
+        options: site.options.clone(),
+        routing: settings.routing(&device.site),
+        submitted_by: by.to_owned(),
+        submitted_at: at,
+        retry_of: None,
+    })
 }

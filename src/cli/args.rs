@@ -42,6 +42,8 @@ pub enum Command {
     Serve,
     /// Enroll hosts and follow them to their end.
     Enroll(Enroll),
+    /// Say what an enrollment would read, write and wait for, and change nothing.
+    Plan(Plan),
     /// Look at runs, and steer them.
     Runs {
         #[command(subcommand)]
@@ -106,6 +108,18 @@ pub struct Enroll {
     #[arg(long)]
     pub yes: bool,
     /// One JSON object a line: the events, and at the end one `finished` for each host.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// NetBox device names.
+    #[arg(required = true, value_name = "HOST")]
+    pub hosts: Vec<String>,
+    #[command(flatten)]
+    pub switches: Switches,
+    /// One JSON object a line, one for each host.
     #[arg(long)]
     pub json: bool,
 }
@@ -214,6 +228,8 @@ mod tests {
             "muster --config a.toml --state-dir s --site osl1 runs list --json",
             "muster enroll gpu-1 gpu-2 --force-inspection --max-attempts 1 --canary --detach --yes --json",
             "muster enroll gpu-1 --no-inspection --force-bmc-restart --node-uuid 6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+            "muster plan gpu-1 gpu-2 --no-inspection --force-bmc-restart --max-attempts 1 --json",
+            "muster plan gpu-1 --force-inspection --node-uuid 6ba7b810-9dad-41d1-80b4-00c04fd430c8",
             "muster runs show 3f2a",
             "muster runs watch 3f2a --json",
             "muster lab --scenario x.toml --speed 20 --write-config c.toml",

@@ -9,6 +9,7 @@ mod inventory;
 mod log;
 mod open;
 mod output;
+mod plan;
 mod runs;
 
 use std::ffi::OsString;
@@ -50,6 +51,7 @@ async fn dispatch(arguments: Arguments) -> Result<Exit, Ending> {
         Some(Command::Lab(lab)) => demo::lab(lab).await,
         Some(Command::Serve) => open::serve(&place).await,
         Some(Command::Enroll(command)) => enroll::enroll(&place, command).await,
+        Some(Command::Plan(command)) => plan::plan(&place, command).await,
         Some(Command::Runs { command }) => runs::runs(&place, command).await,
         Some(Command::Inventory { command }) => inventory::inventory(&place, command).await,
         Some(Command::Config { command }) => config::config(&place, command),

@@ -14,6 +14,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use url::Url;
 
+use super::rehearsal::{Ask, Met, Rehearsal};
 use crate::config::settings::Trust;
 use crate::domain::text::neutralize_to;
 
@@ -29,6 +30,8 @@ pub struct HttpClient {
     system: &'static str,
     timeout: Duration,
     body_max: usize,
+    /// Nothing that changes anything is sent.
+    rehearsal: Option<Rehearsal>,
 }
 
 /// How a connection is made.
@@ -175,6 +178,9 @@ pub enum HttpError {
     ForeignUrl { url: String, host: String },
     #[error("no HTTP client for {host}: {cause}")]
     Setup { host: String, cause: String },
+    /// This client only reads, and what the request would come to cannot be imagined (G14).
+    #[error("{asked}: a plan sends nothing that changes something, and cannot foresee what {host} would answer")]
+    ReadOnly { asked: String, host: String },
 }
 
 impl HttpError {
@@ -191,7 +197,8 @@ impl HttpError {
             | HttpError::TooLarge { .. }
             | HttpError::NotJson { .. }
             | HttpError::ForeignUrl { .. }
-            | HttpError::Setup { .. } => false,
+            | HttpError::Setup { .. }
+            | HttpError::ReadOnly { .. } => false,
         }
     }
 }
@@ -259,7 +266,19 @@ impl HttpClient {
             }
         };
         let inner = builder.build().map_err(|e| setup(chain(&e)))?;
-        Ok(HttpClient { inner, base: base.clone(), system, timeout: options.timeout, body_max: BODY_MAX })
+        let (base, timeout) = (base.clone(), options.timeout);
+        Ok(HttpClient { inner, base, system, timeout, body_max: BODY_MAX, rehearsal: None })
+    }
+
+    /// The same client as a plan has it: it sends reads only.
+    pub fn rehearsed(mut self, rehearsal: &Rehearsal) -> Self {
+        self.rehearsal = Some(rehearsal.clone());
+        self
+    }
+
+    /// The rehearsal that this client belongs to; `None` for one that acts.
+    pub fn rehearsal(&self) -> Option<&Rehearsal> {
+        self.rehearsal.as_ref()
     }
 
     /// The same client with a smaller limit for bodies.
@@ -280,7 +299,53 @@ impl HttpClient {
     /// Sends a request and reads the whole answer, whatever its status. Redirects are answers (Z4).
     pub async fn send(&self, request: Request) -> Result<Answer, HttpError> {
         let url = self.url(&request.path)?;
+        match &self.rehearsal {
+            None => self.transmit(request, url).await,
+            Some(rehearsal) => self.rehearse(rehearsal, request, url).await,
+        }
+    }
+
+    /// Asks the rehearsal first: reads go out, everything else is answered by it.
+    async fn rehearse(&self, rehearsal: &Rehearsal, request: Request, url: Url) -> Result<Answer, HttpError> {
+        let (host, method, path) = (self.host(), request.method.clone(), url.path().to_owned());
+        let mut query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        query.extend(request.query.iter().cloned());
+        let user = match &request.auth {
+            Auth::Basic { username, .. } => Some(username.clone()),
+            Auth::None | Auth::Authorization(_) | Auth::Header { .. } => None,
+        };
+        let body = request.body.clone();
+        let ask = Ask {
+            system: self.system,
+            host: &host,
+            method: method.as_str(),
+            path: &path,
+            query: &query,
+            user: user.as_deref(),
+            body: body.as_ref(),
+        };
+        let asked = format!("{method} {}", neutralize_to(&path, 200));
+        match rehearsal.meet(&ask) {
+            Met::Send => {
+                let mut answer = self.transmit(request, url).await?;
+                rehearsal.amend(&ask, &mut answer);
+                Ok(answer)
+            }
+            Met::Answer { status, body } => {
+                let body = if body.is_null() { vec![] } else { body.to_string().into_bytes() };
+                let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+                Ok(Answer { status, headers: HeaderMap::new(), body, asked })
+            }
+            Met::Refuse => Err(HttpError::ReadOnly { asked, host }),
+        }
+    }
+
+    async fn transmit(&self, request: Request, url: Url) -> Result<Answer, HttpError> {
         let asked = format!("{} {}", request.method, neutralize_to(url.path(), 200));
+        // The last word before the wire, whatever was decided before it (G14).
+        if self.rehearsal.is_some() && !matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+            return Err(HttpError::ReadOnly { asked, host: self.host() });
+        }
         let began = Instant::now();
         let outcome = self.exchange(request, url, &asked).await;
         let ms = began.elapsed().as_millis() as u64;
@@ -482,6 +547,27 @@ mod tests {
             assert!(matches!(client.url(foreign), Err(HttpError::ForeignUrl { .. })), "{foreign}");
         }
         assert_eq!(client.url("//evil.example.com/").unwrap().host_str(), Some("netbox.example.com"));
+    }
+
+    /// Proves: G14
+    #[tokio::test]
+    async fn a_client_that_only_looks_sends_no_write_whatever_it_is_asked() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let rehearsal = Rehearsal::default();
+        let looking = client(&base).rehearsed(&rehearsal);
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::from_bytes(b"MOVE").unwrap()] {
+            let error = looking.send(Request::new(method.clone(), "/anything")).await.unwrap_err();
+            assert!(matches!(error, HttpError::ReadOnly { .. }) && !error.is_transient(), "{error}");
+            // Past the rehearsal, as a defect in it would come: the last guard holds.
+            let url = Url::parse(&base).unwrap();
+            let error = looking.transmit(Request::new(method, "/anything"), url).await.unwrap_err();
+            assert!(matches!(error, HttpError::ReadOnly { .. }), "{error}");
+        }
+        assert_eq!(rehearsal.refused().as_deref(), Some("POST /anything"));
+        assert!(rehearsal.writes().is_empty());
+        assert!(listener.accept().is_err(), "something was connected to");
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ pub mod link;
 pub mod lldp;
 pub mod mac;
 pub mod phase;
+pub mod plan;
 pub mod platform_class;
 pub mod provision;
 pub mod request;

@@ -18,8 +18,10 @@ mod attempts;
 mod clock;
 mod driver;
 mod ending;
+mod foresight;
 mod handle;
 mod history;
+mod plan;
 mod ports;
 mod replay;
 mod resume;
@@ -28,5 +30,6 @@ mod timers;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use handle::{Engine, EngineError, Parts};
+pub use plan::{Rehearsed, plan};
 pub use ports::{Call, Dispatch, Journal, Registry, Workflow, Workflows};
 pub use replay::LocalCx;

@@ -48,6 +48,9 @@ pub enum StoreError {
     Refused { path: PathBuf, cause: String },
     #[error("the store is closed")]
     Closed,
+    /// A handle that only reads was asked to write (G14).
+    #[error("a plan changes nothing in the store")]
+    Planning,
 }
 
 impl StoreError {
@@ -66,6 +69,7 @@ impl StoreError {
             | StoreError::Record { .. }
             | StoreError::Value { .. }
             | StoreError::Refused { .. }
+            | StoreError::Planning
             | StoreError::Closed => false,
         }
     }

@@ -68,21 +68,28 @@ impl Store {
     /// Records the platform class; says whether that changed anything (P10).
     pub async fn set_platform_class(&self, netbox_id: u64, value: &str) -> Result<bool, StoreError> {
         let value = value.to_owned();
+        let differs = {
+            let value = value.clone();
+            move |sql: &Sql<'_>| {
+                let known: Option<Option<String>> = sql.first(
+                    "SELECT platform_class FROM device WHERE netbox_id = ?1",
+                    params![signed(netbox_id)],
+                    |row| get(row, "platform_class", "device"),
+                )?;
+                known.map(|known| known.as_deref() != Some(&*value)).ok_or(StoreError::NoDevice(netbox_id))
+            }
+        };
+        if self.is_rehearsing() {
+            return self.read(differs);
+        }
         let changed = self
             .write(move |sql| {
-                let id = signed(netbox_id);
-                let known: Option<Option<String>> =
-                    sql.first("SELECT platform_class FROM device WHERE netbox_id = ?1", params![id], |row| {
-                        get(row, "platform_class", "device")
-                    })?;
-                match known {
-                    None => Err(StoreError::NoDevice(netbox_id)),
-                    Some(Some(same)) if same == value => Ok(false),
-                    Some(_) => {
-                        sql.execute("UPDATE device SET platform_class = ?2 WHERE netbox_id = ?1", params![id, value])?;
-                        Ok(true)
-                    }
+                let differs = differs(sql)?;
+                if differs {
+                    let id = signed(netbox_id);
+                    sql.execute("UPDATE device SET platform_class = ?2 WHERE netbox_id = ?1", params![id, value])?;
                 }
+                Ok(differs)
             })
             .await?;
         if changed {

@@ -1,7 +1,8 @@
 //! Opens the store and hands out its two ways in: queued writes and pooled reads.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -16,6 +17,8 @@ use super::{folder, schema};
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+    /// A plan's own values. With them no write of this handle reaches the store (G14).
+    scratch: Option<Arc<Mutex<BTreeMap<String, String>>>>,
 }
 
 struct Inner {
@@ -46,7 +49,25 @@ impl Store {
             fleet: watch::Sender::new(0),
             health: watch::Sender::new(0),
         };
-        Ok(Store { inner: Arc::new(inner) })
+        Ok(Store { inner: Arc::new(inner), scratch: None })
+    }
+
+    /// A handle for a plan: it reads the store, keeps values for itself, and changes nothing.
+    pub fn rehearsing(&self) -> Store {
+        Store { inner: Arc::clone(&self.inner), scratch: Some(Arc::default()) }
+    }
+
+    /// A handle that writes, whoever has it: for what did happen although all else was only planned, as a wrong login did.
+    pub fn lasting(&self) -> Store {
+        Store { inner: Arc::clone(&self.inner), scratch: None }
+    }
+
+    pub(super) fn scratch(&self) -> Option<MutexGuard<'_, BTreeMap<String, String>>> {
+        self.scratch.as_ref().map(|values| values.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn is_rehearsing(&self) -> bool {
+        self.scratch.is_some()
     }
 
     /// The state folder.
@@ -83,6 +104,9 @@ impl Store {
         F: FnOnce(&Sql<'_>) -> Result<T, StoreError> + Send + 'static,
         T: Send + 'static,
     {
+        if self.is_rehearsing() {
+            return Err(StoreError::Planning);
+        }
         let path = self.inner.path.clone();
         self.inner.writer.write(&self.inner.path, move |conn| work(&Sql { conn, path: &path })).await
     }

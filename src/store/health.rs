@@ -53,6 +53,9 @@ impl Store {
 
     /// A value that was kept under a name.
     pub fn get_meta(&self, key: &str) -> Result<Option<String>, StoreError> {
+        if let Some(kept) = self.scratch().and_then(|values| values.get(key).cloned()) {
+            return Ok(Some(kept));
+        }
         self.read(|sql| {
             sql.first("SELECT value FROM meta WHERE key = ?1", params![key], |row| get(row, "value", "meta"))
         })
@@ -60,6 +63,10 @@ impl Store {
 
     /// Keeps a value under a name.
     pub async fn put_meta(&self, key: &str, value: &str) -> Result<(), StoreError> {
+        if let Some(mut values) = self.scratch() {
+            values.insert(key.to_owned(), value.to_owned());
+            return Ok(());
+        }
         let (key, value) = (key.to_owned(), value.to_owned());
         self.write(move |sql| {
             sql.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", params![key, value]).map(drop)

@@ -94,15 +94,17 @@ impl FleetAreas {
     }
 }
 
-/// Rows of the strip under the table.
-const STRIP: u16 = 5;
+/// Rows of the strip under the table, its rule among them.
+fn strip(model: &Model) -> u16 {
+    if model.height >= 28 { 6 } else { 5 }
+}
 
 /// Where the fleet's parts stand.
 pub fn fleet(model: &Model) -> FleetAreas {
     let area = body(model);
     let none = Rect::new(area.x, area.y, 0, 0);
     if model.width < WIDE {
-        let (list, detail) = bottom(area, STRIP);
+        let (list, detail) = bottom(area, strip(model));
         return match model.fleet.pane {
             Pane::Tree => FleetAreas { tree: area, table: none, detail: none, divider: none, detail_at_side: false },
             Pane::Table => FleetAreas { tree: none, table: list, detail, divider: none, detail_at_side: false },
@@ -113,7 +115,7 @@ pub fn fleet(model: &Model) -> FleetAreas {
         let (main, side) = left(area, area.width - (area.width / 3).min(66));
         (main, side)
     } else {
-        bottom(area, STRIP)
+        bottom(area, strip(model))
     };
     let (tree, rest) = left(main, if huge { 30 } else { 25 });
     let (divider, table) = left(rest, 1);

@@ -8,6 +8,7 @@ pub mod glyphs;
 mod input;
 pub mod keymap;
 pub mod layout;
+mod log_layer;
 pub mod model;
 mod outside;
 mod runtime;
@@ -18,5 +19,5 @@ pub mod update;
 pub mod view;
 pub mod widgets;
 
+pub use log_layer::{LogLayer, log_layer};
 pub use runtime::{TuiError, TuiOptions, run};
-pub use view::log_layer;

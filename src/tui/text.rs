@@ -107,6 +107,19 @@ pub fn wrap(text: &str, max: usize) -> Vec<String> {
     lines
 }
 
+/// As [`wrap`], in at most so many lines; what is left out is an ellipsis at the end.
+pub fn wrap_to(text: &str, max: usize, rows: usize) -> Vec<String> {
+    let mut lines = wrap(text, max);
+    if lines.len() > rows {
+        lines.truncate(rows);
+        if let Some(last) = lines.last_mut() {
+            let room = prefix(last, max.saturating_sub(1)).trim_end();
+            *last = format!("{room}…");
+        }
+    }
+    lines
+}
+
 /// Seconds from `from` to `to`; nothing where `to` is earlier.
 pub fn seconds(from: Timestamp, to: Timestamp) -> u64 {
     to.duration_since(from).as_secs().max(0) as u64
@@ -171,6 +184,7 @@ mod tests {
         assert_eq!(wrap("move the cable of eth0", 9), ["move the", "cable of", "eth0"]);
         assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert!(wrap("", 10).is_empty());
+        assert_eq!(wrap_to("move the cable of eth0", 9, 2), ["move the", "cable of…"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use muster::domain::provision::ProvisionState;
 use muster::workflows::defs::{Half, PreludeOut, Step};
 use serde_json::json;
 
-use crate::bench::{Bench, changed};
+use crate::bench::{Bench, changed, unchanged};
 
 const REASON: &str = "Timeout reached while cleaning the node";
 

@@ -217,7 +217,7 @@ pub async fn submit(store: &Store, request: EnrollRequest) -> RunId {
 
 /// Waits for something to come true; says what the journal has where it doesn't.
 pub async fn until(what: &str, mut true_now: impl FnMut() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..6000 {
         if true_now() {
             return;
         }
@@ -228,7 +228,7 @@ pub async fn until(what: &str, mut true_now: impl FnMut() -> bool) {
 
 /// How a run ended.
 pub async fn outcome(store: &Store, run: RunId) -> Outcome {
-    for _ in 0..2000 {
+    for _ in 0..6000 {
         if let Some(Event::Finished { outcome }) = events(store, run).pop() {
             return outcome;
         }

@@ -114,6 +114,12 @@ impl Canvas {
                 '\u{2800}'..='\u{28ff}' => self.braille(c, x0, y0, fg),
                 '✓' => self.strokes(&[(0.08, 0.56, 0.38, 0.74), (0.38, 0.74, 0.92, 0.28)], x0, y0, fg, bg),
                 '✗' => self.strokes(&[(0.12, 0.30, 0.88, 0.74), (0.88, 0.30, 0.12, 0.74)], x0, y0, fg, bg),
+                // What stands for a character that was taken out is a box.
+                '\u{fffd}' => {
+                    let edges =
+                        [(0.2, 0.2, 0.8, 0.2), (0.2, 0.8, 0.8, 0.8), (0.2, 0.2, 0.2, 0.8), (0.8, 0.2, 0.8, 0.8)];
+                    self.strokes(&edges, x0, y0, fg, bg);
+                }
                 _ => self.glyph(c, x0, y0, fg, bg, cell.modifier.contains(Modifier::BOLD)),
             }
         }

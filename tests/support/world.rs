@@ -22,7 +22,8 @@ use uuid::Uuid;
 
 /// The moment of every picture.
 pub fn now() -> Timestamp {
-    "2027-03-04T10:00:00Z".parse().unwrap()
+    // A quarter past the second: there the spinner shows most of itself.
+    "2027-03-04T10:00:00.250Z".parse().unwrap()
 }
 
 /// So many seconds before now.
@@ -456,8 +457,11 @@ impl Story {
 
     /// A BMC that is busy: the second attempt of a step is waited for.
     fn retrying(mut self) -> Story {
-        self.started(0, Phase::ResolveIronicInstance);
-        self.done(0, Phase::ResolveIronicInstance, "Ironic 'gpu'");
+        let before_bmc = [Phase::ResolveIronicInstance, Phase::StatusGate, Phase::PlatformClass, Phase::Dhcp];
+        for (at, phase) in before_bmc.into_iter().enumerate() {
+            self.started(at as i64, phase);
+            self.done(at as i64 + 1, phase, "");
+        }
         self.started(6, Phase::Bmc);
         let seq = self.begin(8, "bmc.configure", Phase::Bmc);
         let message = "the BMC answered '503' to PATCH /redfish/v1/Managers/1/NetworkProtocol for 60 s: 'Busy'";

@@ -75,7 +75,10 @@ impl<'a> Bmc<'a> {
             timeout: site.bmc.timeout,
             busy_budget: site.bmc.busy_budget,
         };
-        let redfish = Redfish::new(&base, Some(credential), options)
+        let redfish = cx
+            .env
+            .clients
+            .redfish(&base, Some(credential), options)
             .map_err(|error| classify::failure(&error, &place(target, &item), phase))?;
         Ok(Bmc { cx, target, phase, site, facts, redfish, item, password })
     }

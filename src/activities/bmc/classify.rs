@@ -5,6 +5,9 @@ use crate::clients::redfish::error::{RedfishError, TlsTrouble, tls_trouble};
 use crate::domain::failure::{Failure, FailureCode, Owner};
 use crate::domain::phase::Phase;
 
+/// What to do where a plan comes to a request that it may not send and whose outcome it does not know (G14).
+const NOT_FORESEEN: &str = "enroll the host to see what comes after this step: a plan cannot foresee it";
+
 /// Which BMC it is, for messages and actions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
@@ -129,6 +132,7 @@ fn of_connection(error: &HttpError, place: &Place<'_>, phase: Phase) -> Failure 
                 "check power and management cable of '{host}', and that its BMC has the address that NetBox says, then retry"
             ),
         ),
+        HttpError::ReadOnly { .. } => with(FailureCode::InternalError, message, NOT_FORESEEN.to_owned()),
         HttpError::CutShort { .. }
         | HttpError::TooLarge { .. }
         | HttpError::NotJson { .. }

@@ -89,8 +89,7 @@ impl<'a> Delivery<'a> {
 
     /// Whether an earlier attempt left its marker.
     async fn is_unfinished(&self) -> Result<bool, Failure> {
-        let command = format!("test -e {}", quote(&self.marker));
-        Ok(self.client.run(&command).await.map_err(|e| self.in_command(&e))?.status == 0)
+        self.client.exists(&self.marker).await.map_err(|e| self.in_command(&e))
     }
 
     /// The folder may be there, or not be this user's to make: the upload tells (D8).

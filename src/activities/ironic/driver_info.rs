@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
@@ -164,17 +164,31 @@ pub(super) fn given() -> &'static Given {
 
 impl Given {
     pub fn has(&self, ironic: &Ironic, node: NodeUuid, credential: &Credential) -> bool {
-        let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
-        digests.get(&(ironic.host(), node)) == Some(&self.digest(credential))
+        let digest = self.digest(credential);
+        // A plan has given nothing: what it would have given by then it keeps for itself.
+        if let Some(kept) = ironic.rehearsal().and_then(|rehearsal| rehearsal.recall(&key(ironic, node))) {
+            return kept == digest;
+        }
+        self.lock().get(&(ironic.host(), node)) == Some(&digest)
     }
 
     pub fn remember(&self, ironic: &Ironic, node: NodeUuid, credential: &Credential) {
         let digest = self.digest(credential);
-        self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert((ironic.host(), node), digest);
+        match ironic.rehearsal() {
+            Some(rehearsal) => rehearsal.keep(&key(ironic, node), digest.to_vec()),
+            None => drop(self.lock().insert((ironic.host(), node), digest)),
+        }
     }
 
     pub fn forget(&self, ironic: &Ironic, node: NodeUuid) {
-        self.digests.lock().unwrap_or_else(PoisonError::into_inner).remove(&(ironic.host(), node));
+        match ironic.rehearsal() {
+            Some(rehearsal) => rehearsal.keep(&key(ironic, node), vec![]),
+            None => drop(self.lock().remove(&(ironic.host(), node))),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, NodeUuid), [u8; 32]>> {
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn digest(&self, credential: &Credential) -> [u8; 32] {
@@ -185,6 +199,10 @@ impl Given {
         hash.update(credential.password.expose_secret().as_bytes());
         hash.finalize().into()
     }
+}
+
+fn key(ironic: &Ironic, node: NodeUuid) -> String {
+    format!("given/{}/{node}", ironic.host())
 }
 
 #[cfg(test)]

@@ -108,6 +108,10 @@ fn of_http(error: &HttpError, fail: &dyn Fn(FailureCode, String) -> Failure, hos
             FailureCode::IronicAnswerUnexpected,
             format!("find out what cuts off the answers of {host}, then retry"),
         ),
+        HttpError::ReadOnly { .. } => fail(
+            FailureCode::InternalError,
+            "enroll the host to see what comes after this step: a plan cannot foresee it".into(),
+        ),
         e if e.is_transient() => fail(
             FailureCode::IronicUnreachable,
             format!("check that {host} runs and is reached from here (url in {section}), then retry"),

@@ -9,6 +9,7 @@ use url::Url;
 use super::error::IronicError;
 use crate::clients::http::{Answer, Auth, HttpClient, HttpError, HttpOptions, Method, Request};
 use crate::clients::keystone::Keystone;
+use crate::clients::rehearsal::Rehearsal;
 use crate::clients::vault::Vault;
 use crate::config::settings::{IronicAuth, IronicInstance};
 
@@ -67,6 +68,16 @@ impl Ironic {
             IronicAuth::Keystone(auth) => Login::Keystone(Box::new(Keystone::new(auth, &options, vault)?)),
         };
         Ok(Ironic { name: name.to_owned(), http, login, version: Arc::default() })
+    }
+
+    /// The same Ironic as a plan asks it: nothing is changed there (G14). Logging in at Keystone changes nothing either.
+    pub fn rehearsed(&self, rehearsal: &Rehearsal) -> Ironic {
+        Ironic { http: self.http.clone().rehearsed(rehearsal), ..self.clone() }
+    }
+
+    /// The rehearsal that this client belongs to; `None` for one that acts.
+    pub fn rehearsal(&self) -> Option<&Rehearsal> {
+        self.http.rehearsal()
     }
 
     /// The instance's name in the configuration.

@@ -29,6 +29,10 @@ impl NetBox {
             NetBoxError::Http(HttpError::Setup { .. }) => {
                 (FailureCode::InternalError, "mend [netbox] of the configuration".to_owned())
             }
+            NetBoxError::Http(HttpError::ReadOnly { .. }) => (
+                FailureCode::InternalError,
+                "enroll the host to see what comes after this step: a plan cannot foresee it".to_owned(),
+            ),
             NetBoxError::Http(_) => (
                 FailureCode::NetboxAnswerUnexpected,
                 format!("check that NetBox itself answers at {url} and nothing stands between"),

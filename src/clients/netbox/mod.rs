@@ -8,7 +8,7 @@ pub mod records;
 pub mod write;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ use url::Url;
 
 use self::error::NetBoxError;
 use super::http::{Answer, Auth, HttpClient, HttpError, HttpOptions, Method, Request};
+use super::rehearsal::Rehearsal;
 use crate::config::settings::NetboxSettings;
 
 /// A NetBox, asked with one token. Cheap to clone; clones share connections.
@@ -48,6 +49,16 @@ impl NetBox {
             token: authorization(&token),
             ignores_add_tags: Arc::new(AtomicBool::new(false)),
         })
+    }
+
+    /// The same NetBox as a plan asks it: nothing is changed there (G14).
+    pub fn rehearsed(&self, rehearsal: &Rehearsal) -> NetBox {
+        NetBox {
+            http: self.http.clone().rehearsed(rehearsal),
+            token: self.token.clone(),
+            // What a rehearsal learns of a server that it only imagines is of no use to anybody else.
+            ignores_add_tags: Arc::new(AtomicBool::new(self.ignores_add_tags.load(Ordering::Relaxed))),
+        }
     }
 
     /// Where this NetBox is, without `/api`.

@@ -12,6 +12,7 @@ use super::error::RedfishError;
 use super::resource::Resource;
 use super::said::{Said, property_refused};
 use crate::clients::http::{Answer, Auth, HttpClient, HttpError, HttpOptions, Method, Request};
+use crate::clients::rehearsal::Rehearsal;
 use crate::config::settings::Trust;
 use crate::domain::text::neutralize_to;
 
@@ -98,6 +99,12 @@ impl Redfish {
         };
         let http = HttpClient::new("redfish", base, &http)?.body_max(BODY_MAX);
         Ok(Redfish { http, credential, options, memory: Mutex::default() })
+    }
+
+    /// The same BMC as a plan asks it: nothing is changed there (G14).
+    pub fn rehearsed(mut self, rehearsal: &Rehearsal) -> Self {
+        self.http = self.http.rehearsed(rehearsal);
+        self
     }
 
     /// Host and port, for messages.

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::error::SshError;
 use super::known_hosts::{KnownHosts, Verdict, exact_name};
 use super::sftp::Sftp;
+use crate::clients::rehearsal::Rehearsal;
 use crate::domain::text::neutralize_to;
 
 /// What is kept of a command's output, of each stream. The rest is read and dropped, so that the command can end.
@@ -59,6 +60,8 @@ pub struct SshClient {
     server: String,
     deadlines: Deadlines,
     lost: Shared<String>,
+    /// Nothing that changes anything is run or written.
+    rehearsal: Option<Rehearsal>,
 }
 
 type Shared<T> = Arc<Mutex<Option<T>>>;
@@ -116,7 +119,7 @@ impl SshClient {
         let asked = handle.authenticate_publickey(target.user.as_str(), key);
         let answer = within(step, deadlines.login, asked).await?.map_err(|error| cut(&server, step, &error, &lost))?;
         match answer {
-            client::AuthResult::Success => Ok(SshClient { handle, server, deadlines, lost }),
+            client::AuthResult::Success => Ok(SshClient { handle, server, deadlines, lost, rehearsal: None }),
             // russh has a lost connection for a refusal without methods.
             client::AuthResult::Failure { .. } if handle.is_closed() => {
                 Err(cut(&server, step, &russh::Error::Disconnect, &lost))
@@ -130,14 +133,37 @@ impl SshClient {
         }
     }
 
+    /// The same connection as a plan has it: it looks, and changes nothing (G14).
+    pub fn rehearsed(mut self, rehearsal: &Rehearsal) -> Self {
+        self.rehearsal = Some(rehearsal.clone());
+        self
+    }
+
+    pub(super) fn rehearsal(&self) -> Option<&Rehearsal> {
+        self.rehearsal.as_ref()
+    }
+
     /// The host as known_hosts names it, for messages.
     pub fn server(&self) -> &str {
         &self.server
     }
 
     /// Runs a command by the user's shell and waits for its end. An exit status other than 0 is an [`Output`]; a command
-    /// that could not be started, or that left no status, is an error.
+    /// that could not be started, or that left no status, is an error. In a rehearsal it is not run and ends well: what
+    /// only looks has methods of its own.
     pub async fn run(&self, command: &str) -> Result<Output, SshError> {
+        if let Some(rehearsal) = &self.rehearsal {
+            rehearsal.wrote_dhcp(&self.server, "exec", command);
+            return Ok(Output { status: 0, stdout: vec![], stderr: vec![], truncated: false });
+        }
+        self.look(command).await
+    }
+
+    /// Runs a command that changes nothing.
+    async fn look(&self, command: &str) -> Result<Output, SshError> {
+        if let Some(rehearsal) = &self.rehearsal {
+            rehearsal.read();
+        }
         let step = format!("the command '{}'", brief(command));
         within(&step, self.deadlines.command, self.run_unbounded(command, &step)).await?
     }
@@ -171,12 +197,20 @@ impl SshClient {
     /// SHA-256 of a remote file, as hex. `None` where the command ended otherwise than with a digest: there may be no
     /// such file, or no such command (D8).
     pub async fn sha256(&self, path: &str) -> Result<Option<String>, SshError> {
-        let output = self.run(&format!("sha256sum -- {}", quote(path))).await?;
+        let output = self.look(&format!("sha256sum -- {}", quote(path))).await?;
         let text = String::from_utf8_lossy(&output.stdout);
         // A path with a backslash or a newline makes sha256sum begin its line with a backslash.
         let digest = text.trim_start_matches('\\').split_whitespace().next().unwrap_or_default();
         let is_digest = digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
         Ok((output.status == 0 && is_digest).then(|| digest.to_ascii_lowercase()))
+    }
+
+    /// Whether there is a file with this name.
+    pub async fn exists(&self, path: &str) -> Result<bool, SshError> {
+        if let Some(file) = self.rehearsal.as_ref().and_then(|rehearsal| rehearsal.file(&self.server, path)) {
+            return Ok(file.is_some());
+        }
+        Ok(self.look(&format!("test -e {}", quote(path))).await?.status == 0)
     }
 
     /// Opens an SFTP session over this connection.

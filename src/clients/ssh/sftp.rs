@@ -61,6 +61,12 @@ impl<'a> Sftp<'a> {
 
     /// A whole file of at most `max` bytes; `None` where there is none.
     pub async fn read(&self, path: &str, max: usize) -> Result<Option<Vec<u8>>, SshError> {
+        if let Some(rehearsal) = self.client.rehearsal() {
+            rehearsal.read();
+            if let Some(imagined) = rehearsal.file(self.client.server(), path) {
+                return Ok(imagined);
+            }
+        }
         let step = format!("reading '{path}'");
         within(&step, self.limit, self.read_unbounded(path, max, &step)).await?
     }
@@ -97,6 +103,19 @@ impl<'a> Sftp<'a> {
     pub async fn write(&self, path: &str, content: &[u8]) -> Result<(), SshError> {
         let step = format!("writing '{path}'");
         let temporary = temporary_name(path);
+        if let Some(rehearsal) = self.client.rehearsal() {
+            let server = self.client.server();
+            rehearsal.wrote_dhcp(server, "sftp_write", &temporary);
+            match self.posix_rename {
+                true => rehearsal.wrote_dhcp(server, "sftp_rename", path),
+                false => {
+                    let command = format!("mv -f -- {} {}", quote(&temporary), quote(path));
+                    rehearsal.wrote_dhcp(server, "exec", &command);
+                }
+            }
+            rehearsal.put_file(server, path, Some(content.to_vec()));
+            return Ok(());
+        }
         let written = within(&step, self.limit, self.write_unbounded(path, &temporary, content, &step)).await?;
         if written.is_err() {
             // The failure is what is told; a leftover under a dot-name harms nobody.
@@ -162,6 +181,11 @@ impl<'a> Sftp<'a> {
 
     /// Removes a file. Whether there was one.
     pub async fn remove(&self, path: &str) -> Result<bool, SshError> {
+        if let Some(rehearsal) = self.client.rehearsal() {
+            rehearsal.wrote_dhcp(self.client.server(), "sftp_remove", path);
+            rehearsal.put_file(self.client.server(), path, None);
+            return Ok(true);
+        }
         let step = format!("removing '{path}'");
         match within(&step, self.limit, self.session.remove(path)).await? {
             Ok(_) => Ok(true),

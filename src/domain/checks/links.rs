@@ -7,6 +7,9 @@ use super::{Check, NOT_REPORTED, Owner, Wanted, at_least, exactly, row, unreadab
 use crate::domain::host::{HostFacts, HostInterface};
 use crate::domain::verify::Verdict;
 
+/// What is observed of an interface that the inventory lacks: a check that only such an inventory has.
+pub(super) const NIC_MISSING: &str = "not in the inventory";
+
 /// Always runs: no frontend interface may say that it has no carrier, and each has to be there.
 pub(super) fn carrier(host: &HostFacts, found: &Found) -> Vec<Check> {
     let mut checks = unresolved(host);
@@ -54,7 +57,7 @@ fn presence(interface: &HostInterface, found: &Found) -> Option<Check> {
         return None;
     }
     let rule = "V3: a frontend NIC of NetBox is found by its MAC, whatever its name";
-    let check = row("nic", &interface.name, mac, "not in the inventory", Verdict::Fail, rule);
+    let check = row("nic", &interface.name, mac, NIC_MISSING, Verdict::Fail, rule);
     Some(check.mend(
         Owner::InfraEng,
         format!("look for the NIC with {mac}: a card that was moved, replaced or died; correct the MAC in NetBox"),

@@ -66,6 +66,12 @@ pub fn judge(
     Verification { checks, inspected_at, diagnosis, place: Some(host.place()) }
 }
 
+/// How many checks an inventory of this host gets that has all its interfaces, told from the verdict on an empty one: what
+/// a plan can say of an inspection that nobody has made (G14).
+pub fn count_of_whole(verdict_on_nothing: &Verification) -> usize {
+    verdict_on_nothing.checks.iter().filter(|check| check.observed != links::NIC_MISSING).count()
+}
+
 /// The checks of one key of `inspection_validation`.
 fn section(name: &str, value: &Value, host: &HostFacts, found: &Found) -> Vec<Check> {
     let known: fn(&Wanted, &HostFacts, &Found) -> Vec<Check> = match name {

@@ -8,6 +8,7 @@ use super::filter::Query;
 use super::host::Host;
 use super::input::Input;
 use super::place::{self, Node, Place};
+use crate::domain::run_view::RunState;
 use crate::tui::text;
 
 /// Everything that decides how the fleet looks.
@@ -39,9 +40,20 @@ pub struct Fleet {
     pub rack_width: usize,
     pub status_width: usize,
     pub ironic_width: usize,
+    /// Counted with the tree, so that no frame walks the whole fleet.
+    pub totals: Totals,
     /// Where each host is, by its NetBox id.
     by_id: BTreeMap<u64, u32>,
     by_name: BTreeMap<String, u32>,
+}
+
+/// What the header says of the whole fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Totals {
+    pub running: usize,
+    pub queued: usize,
+    /// Wait for the hands at the rack.
+    pub for_hands: usize,
 }
 
 /// The two panes of the fleet.
@@ -96,6 +108,15 @@ impl Fleet {
     /// Counts hosts, failures and runs of every place anew.
     pub fn count(&mut self) {
         self.tree = place::tree(&self.hosts);
+        self.totals = Totals::default();
+        for host in &self.hosts {
+            let Some(last) = &host.last_run else { continue };
+            match last.state {
+                RunState::Queued => self.totals.queued += 1,
+                RunState::Running | RunState::Cancelling => self.totals.running += 1,
+                _ => self.totals.for_hands += usize::from(host.needs_hands()),
+            }
+        }
     }
 
     /// Works out which hosts the table shows.

@@ -93,8 +93,8 @@ pub fn unit_text(position: Option<f64>) -> String {
 pub struct Standing {
     pub status: Status,
     pub text: String,
-    /// A few words for a column that has no room for the sentence.
-    pub short: Option<String>,
+    /// Fewer and fewer words, for columns that have no room for the sentence.
+    pub shorter: Vec<String>,
     /// The time that matters: what is left, how long, or how long ago.
     pub time: String,
     pub owner: Option<Owner>,
@@ -110,7 +110,7 @@ pub fn standing(host: &Host, live: Option<&RunView>, now: Timestamp) -> Standing
                 return Standing {
                     status: Status::Failed,
                     text: failure.map_or("failed".to_owned(), |f| f.message.clone()),
-                    short: failure.map(short_of),
+                    shorter: failure.map(shorter_of).unwrap_or_default(),
                     time: ended(last, now),
                     owner: failure.map(|f| f.owner),
                 };
@@ -126,7 +126,7 @@ pub fn standing(host: &Host, live: Option<&RunView>, now: Timestamp) -> Standing
         return Standing {
             status: Status::Refused,
             text: refusal.message.clone(),
-            short: Some(code_words(&refusal.code)),
+            shorter: vec![code_words(&refusal.code)],
             time: String::new(),
             owner: Some(Owner::InfraEng),
         };
@@ -144,15 +144,16 @@ pub fn standing(host: &Host, live: Option<&RunView>, now: Timestamp) -> Standing
 }
 
 fn standing_of(status: Status, text: String, time: String) -> Standing {
-    Standing { status, text, short: None, time, owner: None }
+    Standing { status, text, shorter: Vec::new(), time, owner: None }
 }
 
 /// A failure in a few words: what all of it comes to, where its sentence begins with that (`eth0 and eth1 are swapped: …`),
-/// else its code.
-fn short_of(failure: &Failure) -> String {
+/// then its code.
+fn shorter_of(failure: &Failure) -> Vec<String> {
+    let code = code_words(failure.code.as_str());
     match failure.message.split_once(": ") {
-        Some((first, _)) if first.len() <= 40 && !first.contains('\'') => first.to_owned(),
-        _ => code_words(failure.code.as_str()),
+        Some((first, _)) if first.len() <= 40 && !first.contains('\'') => vec![first.to_owned(), code],
+        _ => vec![code],
     }
 }
 

@@ -222,7 +222,7 @@ impl Model {
         if self.keys.held.is_some() {
             return super::update::BURST_MS;
         }
-        let spins = self.live_runs().next().is_some() || self.open_run().is_some_and(|r| r.outcome.is_none());
+        let spins = self.fleet.totals.running > 0 || self.open_run().is_some_and(|r| r.outcome.is_none());
         if spins && !self.look.ascii { super::glyphs::SPINNER_STEP_MS } else { 1000 }
     }
 }

@@ -206,7 +206,7 @@ fn exit(model: &mut Model) -> Vec<Effect> {
     if matches!(&model.popup, Some(Popup::Confirm(c)) if c.effects == [Effect::Quit]) {
         return vec![Effect::Quit];
     }
-    let live = model.live_runs().count();
+    let live = model.fleet.totals.running + model.fleet.totals.queued;
     if live == 0 {
         return vec![Effect::Quit];
     }

@@ -9,7 +9,7 @@ use crate::tui::glyphs::Status;
 use crate::tui::model::run_screen::Row;
 use crate::tui::text::{self, Keep};
 use crate::tui::theme::Meaning;
-use crate::tui::widgets::pen::{Pen, Piece, piece};
+use crate::tui::widgets::pen::{Pen, Piece, piece, pieces_width};
 
 /// What stands at the end of the heading.
 pub fn end(pen: &Pen, view: &RunView) -> Vec<Piece<'static>> {
@@ -56,7 +56,10 @@ fn step(pen: &mut Pen, view: &RunView, line: Rect) {
     if let Some(holder) = &node.reservation {
         pieces.push(piece(format!(" · locked by {holder}"), Meaning::Warn));
     }
-    pieces.push(piece(format!(" · seen {}", text::ago(pen.now, node.at)), Meaning::Muted));
+    let seen = piece(format!(" · seen {}", text::ago(pen.now, node.at)), Meaning::Muted);
+    if pieces_width(&pieces) + text::width(&seen.text) + 2 < usize::from(line.width) {
+        pieces.push(seen);
+    }
     pen.pieces(line, 2, &pieces);
 }
 

@@ -75,37 +75,31 @@ fn story(model: &Model, host: &Host) -> Story {
 
 fn strip(pen: &mut Pen, model: &Model, host: &Host, area: Rect) {
     let d = &host.device;
+    let story = story(model, host);
     let line = row(area, 0);
     let at = pen.write(line, 1, &d.name, Meaning::Strong);
+    let owner = story.owner.map(|o| piece(format!("for {}", o.as_str()), owner_meaning(o)));
+    let end = match owner {
+        Some(owner) => pen.right(line, &[owner, piece(" ", Meaning::Text)]),
+        None => line.width,
+    };
     let facts = facts(host).into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(" · ");
-    pen.column(line, at + 3, line.width.saturating_sub(at + 4), &facts, Meaning::Muted, Keep::Start);
-    let story = story(model, host);
+    pen.column(line, at + 3, end.saturating_sub(at + 5), &facts, Meaning::Muted, Keep::Start);
     let width = usize::from(area.width.saturating_sub(4));
-    let fact = text::wrap(&story.fact, width);
-    let action_width = width.saturating_sub(18);
-    let action = story.action.as_deref().map(|a| text::wrap(a, action_width)).unwrap_or_default();
     let rows = usize::from(area.height.saturating_sub(1));
-    // The action always has its line: the fact is cut for it, never the other way round.
-    let fact_rows = fact
-        .len()
-        .min(rows.saturating_sub(action.len().min(rows.saturating_sub(1)).max(usize::from(!action.is_empty()))));
+    // The action has its lines first: the fact is cut for it, never the other way round.
+    let action = story.action.as_deref().map(|a| text::wrap_to(a, width, rows.saturating_sub(1))).unwrap_or_default();
+    let fact = text::wrap_to(&story.fact, width, rows.saturating_sub(action.len()));
     pen.sign(row(area, 1), 1, story.sign);
-    for (at, line) in fact.iter().take(fact_rows).enumerate() {
-        let cut = at + 1 == fact_rows && fact.len() > fact_rows;
-        let line = if cut { format!("{line}…") } else { line.clone() };
-        pen.write(row(area, 1 + at), 3, &line, story.meaning);
+    for (at, line) in fact.iter().enumerate() {
+        pen.write(row(area, 1 + at), 3, line, story.meaning);
     }
     let arrow = pen.skin.glyphs.arrow();
-    for (at, line) in action.iter().take(rows.saturating_sub(fact_rows)).enumerate() {
-        let target = row(area, 1 + fact_rows + at);
+    for (at, line) in action.iter().enumerate() {
+        let target = row(area, 1 + fact.len() + at);
         if at == 0 {
             pen.write(target, 1, arrow, Meaning::Action);
-            if let Some(owner) = story.owner {
-                pen.right(target, &[piece(owner.as_str(), owner_meaning(owner)), piece(" ", Meaning::Text)]);
-            }
         }
-        let end = if at == 0 { 18 } else { 1 };
-        let target = Rect { width: target.width.saturating_sub(end), ..target };
         pen.write(target, 3, line, Meaning::Action);
     }
 }

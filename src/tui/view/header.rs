@@ -2,9 +2,8 @@
 
 use ratatui::layout::Rect;
 
-use crate::domain::run_view::RunState;
 use crate::tui::layout::WIDE;
-use crate::tui::model::host::{Host, SystemHealth};
+use crate::tui::model::host::SystemHealth;
 use crate::tui::model::place::Place;
 use crate::tui::model::{Model, Screen};
 use crate::tui::text::{self, Keep};
@@ -100,16 +99,12 @@ fn names(model: &Model) -> Vec<String> {
 
 /// Running, queued, and what waits for the hands at the rack. Nothing where there is nothing.
 fn counts(model: &Model, with_queued: bool) -> Vec<Piece<'static>> {
-    let count = |is: fn(&Host) -> bool| model.fleet.hosts.iter().filter(|h| is(h)).count();
-    let state = |h: &Host| h.last_run.as_ref().map(|r| r.state);
-    let running =
-        model.fleet.hosts.iter().filter(|h| matches!(state(h), Some(RunState::Running | RunState::Cancelling)));
-    let queued = model.fleet.hosts.iter().filter(|h| state(h) == Some(RunState::Queued)).count();
+    let totals = model.fleet.totals;
     let mut out: Vec<Piece> = Vec::new();
     let parts = [
-        (running.count(), "running", Meaning::Run),
-        (if with_queued { queued } else { 0 }, "queued", Meaning::BarStrong),
-        (count(Host::needs_hands), "for you", Meaning::Fail),
+        (totals.running, "running", Meaning::Run),
+        (if with_queued { totals.queued } else { 0 }, "queued", Meaning::BarStrong),
+        (totals.for_hands, "for you", Meaning::Fail),
     ];
     for (n, word, meaning) in parts.into_iter().filter(|(n, ..)| *n > 0) {
         if !out.is_empty() {

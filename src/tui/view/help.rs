@@ -38,19 +38,24 @@ fn draw_line(pen: &mut Pen, what: &HelpLine, line: Rect) {
         }
         HelpLine::Key { keys, name, about, reason } => {
             let meaning = if reason.is_some() { Meaning::Muted } else { Meaning::Key };
-            pen.column(line, 1, 19, &keys.join(", "), meaning, Keep::Start);
+            // Without room for three columns the name goes: what it does says enough.
+            let (keys_width, about_at) = if line.width < 74 { (14, 16) } else { (19, 38) };
+            pen.column(line, 1, keys_width, &keys.join(", "), meaning, Keep::Start);
             let name_meaning = if reason.is_some() { Meaning::Muted } else { Meaning::Strong };
-            pen.column(line, 21, 16, name, name_meaning, Keep::Start);
+            if about_at == 38 {
+                pen.column(line, 21, 16, name, name_meaning, Keep::Start);
+            }
             let text = match reason {
                 Some(reason) => format!("not now: {reason}"),
                 None => (*about).to_owned(),
             };
             let meaning = if reason.is_some() { Meaning::Muted } else { Meaning::Text };
-            pen.column(line, 38, rest(38), &text, meaning, Keep::Start);
+            pen.column(line, about_at, rest(about_at), &text, meaning, Keep::Start);
         }
         HelpLine::Filter { key, about } => {
             pen.write(line, 1, &format!("{key}:"), Meaning::Key);
-            pen.column(line, 21, rest(21), about, Meaning::Text, Keep::Start);
+            let at = if line.width < 74 { 16 } else { 21 };
+            pen.column(line, at, rest(at), about, Meaning::Text, Keep::Start);
         }
         HelpLine::Sign(status) => {
             pen.sign(line, 1, *status);

@@ -16,13 +16,6 @@ use crate::tui::text;
 use crate::tui::theme::Meaning;
 use crate::tui::widgets::pen::{Pen, Skin, piece, row};
 
-/// The log pane's share of the log. tui-logger's own thread, which wakes a hundred times a second to move what was
-/// logged, is left out: drawing moves it.
-pub fn log_layer() -> tui_logger::TuiTracingSubscriberLayer {
-    tui_logger::set_default_level(tui_logger::LevelFilter::Trace);
-    tui_logger::TuiTracingSubscriberLayer
-}
-
 /// The pane's own state.
 pub struct LogPane {
     state: TuiWidgetState,

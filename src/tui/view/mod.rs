@@ -27,7 +27,7 @@ use super::model::{Model, Popup, Screen};
 use super::theme::Meaning;
 use super::widgets::pen::{Pen, Skin, row};
 
-pub use log::{LogPane, log_layer};
+pub use log::LogPane;
 
 /// Draws one frame.
 pub fn draw(model: &Model, skin: &Skin, log: &LogPane, buf: &mut Buffer) {
@@ -62,7 +62,7 @@ fn too_small(pen: &mut Pen, area: Rect, model: &Model) {
         format!("this is {}×{}.", area.width, area.height),
         "Runs go on.".to_owned(),
     ];
-    let live = model.live_runs().count();
+    let live = model.fleet.totals.running + model.fleet.totals.queued;
     let top = usize::from(area.height.saturating_sub(3) / 2);
     for (at, line) in lines.iter().enumerate() {
         let text = if at == 2 && live > 0 { format!("{live} under way go on.") } else { line.clone() };

@@ -38,9 +38,10 @@ pub fn lines(model: &Model, width: u16) -> Vec<NowLine> {
     };
     // The latest two: the events have them all.
     let warnings: Vec<_> = view.warnings().collect();
-    for (phase, warning) in warnings.into_iter().rev().take(2) {
+    let (most, rows) = if model.height >= 28 { (2, 2) } else { (1, 1) };
+    for (phase, warning) in warnings.into_iter().rev().take(most) {
         let text = format!("{}: {warning}", phase.label());
-        push(&mut out, Lead::Sign(Status::Warned), &text, width, Meaning::Warn);
+        push_capped(&mut out, Lead::Sign(Status::Warned), &text, width, Meaning::Warn, rows);
     }
     out
 }
@@ -70,15 +71,8 @@ fn push(out: &mut Vec<NowLine>, lead: Lead, text: &str, width: usize, meaning: M
 }
 
 fn push_capped(out: &mut Vec<NowLine>, lead: Lead, text: &str, width: usize, meaning: Meaning, most: usize) {
-    let mut lines = text::wrap(text, width);
-    if lines.len() > most {
-        lines.truncate(most);
-        if let Some(last) = lines.last_mut() {
-            *last = text::cut(&format!("{last} …"), width, text::Keep::Start);
-        }
-    }
     let mut lead = lead;
-    for line in lines {
+    for line in text::wrap_to(text, width, most) {
         out.push(NowLine { lead, pieces: vec![piece(line, meaning)] });
         lead = Lead::None;
     }

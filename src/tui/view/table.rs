@@ -138,10 +138,9 @@ fn host_line(pen: &mut Pen, model: &Model, host: &Host, line: Rect, columns: &Co
     pen.sign(line, columns.standing.0, standing.status);
     let text_width = columns.standing.1.saturating_sub(2);
     // A sentence that is cut after its first words says less than a few words that are whole.
-    let text = match &standing.short {
-        Some(short) if usize::from(text_width) < text::width(&standing.text).min(60) => short,
-        _ => &standing.text,
-    };
+    let fits = |text: &&String| text::width(text).min(60) <= usize::from(text_width);
+    let shortest = standing.shorter.last().unwrap_or(&standing.text);
+    let text = std::iter::once(&standing.text).chain(&standing.shorter).find(fits).unwrap_or(shortest);
     pen.column(line, columns.standing.0 + 2, text_width, text, meaning, Keep::Start);
     // Without a column of its own the owner stands where the time would: who comes before when.
     let (owner_column, time_column) = (columns.owner, columns.time);

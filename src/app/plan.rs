@@ -1,0 +1,94 @@
+//! Plans enrollments: what a run of a host would read, write and wait for, as things stand now (G14).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::Notify;
+
+use super::handle::{App, AppError, OpenError, clients};
+use super::submit::{SubmitError, device_named, request};
+use crate::activities::env::Env;
+use crate::clients::rehearsal::Rehearsal;
+use crate::clients::vault::Vault;
+use crate::config::settings::Settings;
+use crate::domain::eligibility::Rules;
+use crate::domain::plan::Plan;
+use crate::domain::provision::ProvisionState;
+use crate::domain::request::{EnrollParams, EnrollRequest};
+use crate::engine::{Rehearsed, plan};
+use crate::inventory::{ironic as nodes, netbox as devices};
+use crate::store::{Store, StoreError};
+
+/// Plans without an engine: it leads nothing and resumes no run, so it works beside the process that does.
+pub struct Planner {
+    env: Arc<Env>,
+    rules: Rules,
+}
+
+impl Planner {
+    /// Opens the store of a state folder and makes the clients. Nothing is asked yet.
+    pub fn open(settings: Settings, state_dir: &Path) -> Result<Planner, OpenError> {
+        let settings = Arc::new(settings);
+        let store = Store::open(state_dir)?;
+        let vault = Vault::new(settings.vault.clone());
+        let clients = clients(&settings, &vault)?;
+        let rules = Rules::for_sites(settings.sites.keys().cloned());
+        let env = Arc::new(Env { settings, vault, store, refresh_nodes: Notify::new(), clients });
+        Ok(Planner { env, rules })
+    }
+
+    /// Reads NetBox and every Ironic now, as a submission does before it judges.
+    pub async fn sync(&self) -> Result<(), AppError> {
+        let Env { settings, store, clients, .. } = &*self.env;
+        devices::Observer::new(clients.netbox.clone(), store.clone(), &settings.netbox).sync_full().await?;
+        for (name, ironic) in &clients.ironic {
+            let Some(instance) = settings.ironic.get(name) else { continue };
+            nodes::NodeObserver::new(ironic.clone(), store.clone(), instance.poll).sync().await?;
+        }
+        Ok(())
+    }
+
+    /// The plan of one host. Nothing is written anywhere.
+    pub async fn plan(&self, host: &str, params: EnrollParams) -> Result<Plan, SubmitError> {
+        Ok(self.rehearse(host, params).await?.plan)
+    }
+
+    /// The plan with the requests that it is made of.
+    pub async fn rehearse(&self, host: &str, params: EnrollParams) -> Result<Rehearsed, SubmitError> {
+        rehearse(&self.env, &self.rules, host, params).await
+    }
+}
+
+impl App {
+    /// The plan of one host, judged as a submission is. Nothing is written anywhere.
+    pub async fn plan(&self, host: &str, params: EnrollParams) -> Result<Plan, SubmitError> {
+        Ok(rehearse(&self.inner.env, &self.inner.rules, host, params).await?.plan)
+    }
+}
+
+async fn rehearse(env: &Env, rules: &Rules, host: &str, params: EnrollParams) -> Result<Rehearsed, SubmitError> {
+    let device = device_named(&env.store, host)?;
+    let request = request(&env.settings, rules, &device, params, "plan", Timestamp::now())?;
+    let deployed = deployed(&env.store, &request)?;
+    let rehearsal = Rehearsal::default();
+    let looking = Env {
+        settings: Arc::clone(&env.settings),
+        vault: env.vault.clone(),
+        store: env.store.rehearsing(),
+        // Nobody listens: a plan waits for no projection.
+        refresh_nodes: Notify::new(),
+        clients: env.clients.rehearsed(&rehearsal),
+    };
+    Ok(plan(Arc::new(looking), rehearsal, request, deployed).await)
+}
+
+/// What lives on the host by the fleet's view of Ironic, in words (B19).
+fn deployed(store: &Store, request: &EnrollRequest) -> Result<Option<String>, StoreError> {
+    let Some(instance) = request.routing.resolve(request.device_class.as_deref()) else { return Ok(None) };
+    let Some(node) = store.ironic_ref(instance, &request.host)? else { return Ok(None) };
+    Ok(match &node.instance_uuid {
+        Some(id) => Some(format!("instance '{id}' lives on '{}'", request.host)),
+        None => (node.state == ProvisionState::Active).then(|| format!("'{}' is deployed ('active')", request.host)),
+    })
+}
