@@ -170,6 +170,9 @@ pub enum HttpError {
     Broken { asked: String, host: String, cause: String },
     #[error("{asked}: the answer of {host} is larger than {limit} bytes")]
     TooLarge { asked: String, host: String, limit: usize },
+    /// Cut on its way: what stands between, or a server that dies while it answers.
+    #[error("{asked}: the JSON in the answer of {host} ends in the middle, after {bytes} bytes")]
+    CutShort { asked: String, host: String, bytes: usize },
     #[error("{asked}: the answer of {host} is not JSON: {cause}")]
     NotJson { asked: String, host: String, cause: String },
     #[error("'{url}' is not on {host}: credentials go only to the host they are for")]
@@ -182,13 +185,14 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    /// Whether the same request can succeed later: the server was not reached, or did not answer in time.
+    /// Whether the same request can succeed later: the server was not reached, or did not answer in time, or not to the end.
     pub fn is_transient(&self) -> bool {
         match self {
             HttpError::Refused { .. }
             | HttpError::Dns { .. }
             | HttpError::Connect { .. }
             | HttpError::Timeout { .. }
+            | HttpError::CutShort { .. }
             | HttpError::Broken { .. } => true,
             HttpError::Tls { .. }
             | HttpError::TooLarge { .. }
@@ -221,11 +225,17 @@ impl Answer {
         if self.body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&self.body).map_err(|e| HttpError::NotJson {
-            asked: self.asked.clone(),
-            host: "the server".to_owned(),
-            cause: format!("{e}; it begins '{}'", self.excerpt()),
-        })
+        serde_json::from_slice(&self.body).map_err(|e| self.not_json(&e, "the server"))
+    }
+
+    /// What an error of the JSON means. A document that ends in the middle may be whole the next time; everything else
+    /// never was JSON.
+    pub fn not_json(&self, error: &serde_json::Error, host: &str) -> HttpError {
+        let (asked, host) = (self.asked.clone(), host.to_owned());
+        if error.is_eof() {
+            return HttpError::CutShort { asked, host, bytes: self.body.len() };
+        }
+        HttpError::NotJson { asked, host, cause: format!("{error}; it begins '{}'", self.excerpt()) }
     }
 
     /// The first characters of the body, safe to show.

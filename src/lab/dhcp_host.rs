@@ -191,7 +191,7 @@ impl Shared {
         let is_injected = injected.is_some();
         let met = match injected {
             None => Met::Go,
-            Some(Injected { delay, instead, after_effect }) => {
+            Some(Injected { delay, instead, after_effect, shape: _ }) => {
                 tokio::select! {
                     () = self.stop.cancelled() => return Met::Cut { after_effect: false },
                     () = self.world.sleep(delay) => {}
@@ -243,7 +243,7 @@ impl Met {
             None => Met::Go,
             Some(Instead::Drop) => Met::Cut { after_effect },
             Some(Instead::Hang) => Met::Hang { after_effect },
-            Some(Instead::Answer { status, body }) => {
+            Some(Instead::Answer { status, body, headers: _ }) => {
                 let text = match body {
                     Some(serde_json::Value::String(text)) => text,
                     Some(other) => other.to_string(),

@@ -1,5 +1,6 @@
 //! The fault language: what goes wrong in the lab, in a scenario's `[[faults]]` and in `POST /faults` alike.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -65,6 +66,17 @@ pub struct HttpRule {
     /// The body beside `status`: JSON, or a text that is sent as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
+    /// Headers beside `status`, such as `Retry-After`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Send only the first half of the answer's body, as if that were all.
+    pub cut_body: bool,
+    /// Fill the answer's body up with blanks to so many bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_bytes: Option<u64>,
+    /// Send the answer's body byte by byte, so many lab seconds apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drip_s: Option<f64>,
     /// Carry the request out before the answer is spoilt: the change happens, its answer is lost.
     pub after_effect: bool,
     /// Cut the connection instead of answering.
@@ -166,12 +178,23 @@ pub struct Injected {
     pub instead: Option<Instead>,
     /// The service acts before the answer is spoilt.
     pub after_effect: bool,
+    pub shape: Shape,
+}
+
+/// What happens to the body of an answer on its way, the service's own or another.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Shape {
+    pub cut: bool,
+    /// Blanks are added up to so many bytes.
+    pub bytes: Option<u64>,
+    /// Lab time between two bytes.
+    pub drip: Option<Duration>,
 }
 
 /// What a client gets instead of the service's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Instead {
-    Answer { status: u16, body: Option<Value> },
+    Answer { status: u16, headers: BTreeMap<String, String>, body: Option<Value> },
     Drop,
     Hang,
 }
@@ -211,6 +234,11 @@ impl Rules {
         self.with(Vec::clear);
     }
 
+    /// How often each rule has answered, in the order in which they came.
+    pub fn uses(&self) -> Vec<u32> {
+        self.with(|active| active.iter().map(|a| a.used).collect())
+    }
+
     /// What to do with a request; `None` lets the service answer. Counts the request where it matches.
     pub fn meet(&self, now: LabTime, asked: Asked<'_>) -> Option<Injected> {
         self.with(|active| active.iter_mut().find_map(|a| a.meet(now, asked)))
@@ -243,10 +271,14 @@ impl Active {
         let instead = match (rule.drop, rule.hang, rule.status) {
             (true, ..) => Some(Instead::Drop),
             (_, true, _) => Some(Instead::Hang),
-            (_, _, Some(status)) => Some(Instead::Answer { status, body: rule.body.clone() }),
+            (_, _, Some(status)) => {
+                Some(Instead::Answer { status, headers: rule.headers.clone(), body: rule.body.clone() })
+            }
             _ => None,
         };
-        Some(Injected { delay: seconds(rule.delay_s.unwrap_or(0.0)), instead, after_effect: rule.after_effect })
+        let shape = Shape { cut: rule.cut_body, bytes: rule.body_bytes, drip: rule.drip_s.map(seconds) };
+        let delay = seconds(rule.delay_s.unwrap_or(0.0));
+        Some(Injected { delay, instead, after_effect: rule.after_effect, shape })
     }
 }
 

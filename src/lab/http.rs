@@ -12,7 +12,7 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::serve::{IncomingStream, Listener};
@@ -21,12 +21,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::faults::{Asked, Instead};
+use super::faults::{Asked, Instead, Shape};
 use super::ledger::{Note, System};
 use super::world::World;
 
 /// The largest body that a service of the lab reads.
 const BODY_MAX: usize = 8 * 1024 * 1024;
+
+/// How much of a body that is filled up is sent at once.
+const CHUNK: usize = 64 * 1024;
+
+static BLANKS: [u8; CHUNK] = [b' '; CHUNK];
 
 /// Whose requests these are, and how the ledger and the fault rules are to read them.
 #[derive(Clone)]
@@ -104,10 +109,10 @@ async fn watch(
     let asked = Asked { system: served.system, method: parts.method.as_str(), path: &path, device: host.as_deref() };
     let injected = world.rules().meet(world.now(), asked);
     note.injected = injected.is_some();
-    let (mut instead, mut after_effect) = (None, false);
+    let (mut instead, mut after_effect, mut shape) = (None, false, Shape::default());
     if let Some(injected) = injected {
         world.sleep(injected.delay).await;
-        (instead, after_effect) = (injected.instead, injected.after_effect);
+        (instead, after_effect, shape) = (injected.instead, injected.after_effect, injected.shape);
     }
     let mut answer = None;
     if instead.is_none() || after_effect {
@@ -118,12 +123,19 @@ async fn watch(
             let answer = answer.unwrap_or_default();
             note.status = Some(answer.status().as_u16());
             world.note(note);
-            answer
+            shaped(answer, shape, &world).await
         }
-        Some(Instead::Answer { status, body }) => {
+        Some(Instead::Answer { status, headers, body }) => {
             note.status = Some(status);
             world.note(note);
-            spoilt(status, body)
+            let mut answer = spoilt(status, body);
+            for (name, value) in headers {
+                // A scenario's word that is no header is left out.
+                if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(&value)) {
+                    answer.headers_mut().insert(name, value);
+                }
+            }
+            shaped(answer, shape, &world).await
         }
         Some(Instead::Drop) => {
             world.note(note);
@@ -156,6 +168,41 @@ fn spoilt(status: u16, body: Option<Value>) -> Response {
         }
         Some(json) => json_answer(status, &json),
     }
+}
+
+/// An answer whose body is cut, filled up, or sent in drops.
+async fn shaped(answer: Response, shape: Shape, world: &World) -> Response {
+    // An answer that says that it has no body can't have one that is spoilt.
+    if shape == Shape::default() || answer.status() == StatusCode::NO_CONTENT {
+        return answer;
+    }
+    let (mut parts, body) = answer.into_parts();
+    // The lab's own answers are whole and small.
+    let mut body = to_bytes(body, BODY_MAX).await.unwrap_or_default();
+    if shape.cut {
+        body.truncate(body.len() / 2);
+    }
+    let blanks = shape.bytes.unwrap_or(0).saturating_sub(body.len() as u64);
+    parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len() as u64 + blanks));
+    let size = if shape.drip.is_some() { 1 } else { CHUNK };
+    let body =
+        futures::stream::unfold((body, blanks, world.clone()), move |(mut body, mut blanks, world)| async move {
+            let chunk = if !body.is_empty() {
+                body.split_to(size.min(body.len()))
+            } else {
+                let take = blanks.min(size as u64);
+                blanks -= take;
+                Bytes::from_static(&BLANKS[..take as usize])
+            };
+            if chunk.is_empty() {
+                return None;
+            }
+            if let Some(drip) = shape.drip {
+                world.sleep(drip).await;
+            }
+            Some((Ok::<_, std::convert::Infallible>(chunk), (body, blanks, world)))
+        });
+    Response::from_parts(parts, Body::from_stream(body))
 }
 
 /// A JSON answer.

@@ -5,7 +5,7 @@ use muster::domain::provision::ProvisionState;
 use muster::workflows::defs::{Half, PreludeOut, Step};
 use serde_json::json;
 
-use crate::bench::{Bench, changed};
+use crate::bench::{Bench, changed, unchanged};
 
 const REASON: &str = "Timeout reached while cleaning the node";
 
@@ -151,4 +151,21 @@ async fn abort_ends_an_inspection_and_a_clean_in_their_waiting_states() {
     bench.reset_ledger();
     waits(bench.prelude(Half::Cleaning).await.unwrap(), "clean failed");
     assert_eq!(bench.writes(), ["PUT /v1/nodes/ID/states/provision manage"]);
+}
+
+/// A process that dies right behind the request is begun again after the inspection has ended.
+///
+/// Proves: G5
+#[tokio::test]
+async fn an_inspection_that_ended_meanwhile_is_not_asked_for_again_by_the_same_step() {
+    let bench = Bench::fresh().await;
+    let node = bench.managed().await;
+    let cx = bench.cx();
+    changed(ironic::inspect(&cx, bench.at("gpu-1", node)).await);
+    bench.until(node, ProvisionState::Manageable).await;
+    bench.reset_ledger();
+    unchanged(ironic::inspect(&cx, bench.at("gpu-1", node)).await);
+    assert!(bench.writes().is_empty(), "{:?}", bench.writes());
+    // Another step that wants one gets one.
+    changed(ironic::inspect(&bench.cx(), bench.at("gpu-1", node)).await);
 }

@@ -133,7 +133,10 @@ fn of_connection(error: &HttpError, place: &Place<'_>, phase: Phase) -> Failure 
             ),
         ),
         HttpError::ReadOnly { .. } => with(FailureCode::InternalError, message, NOT_FORESEEN.to_owned()),
-        HttpError::TooLarge { .. } | HttpError::NotJson { .. } | HttpError::ForeignUrl { .. } => with(
+        HttpError::CutShort { .. }
+        | HttpError::TooLarge { .. }
+        | HttpError::NotJson { .. }
+        | HttpError::ForeignUrl { .. } => with(
             FailureCode::BmcAnswerUnexpected,
             message,
             format!(

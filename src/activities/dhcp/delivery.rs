@@ -11,6 +11,7 @@ use crate::activities::env::ActivityCx;
 use crate::clients::ssh::{Output, Sftp, SshClient, SshError, quote};
 use crate::config::settings::DhcpSettings;
 use crate::domain::dhcp::EntryFile;
+use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::text::neutralize_to;
 use crate::workflows::defs::DhcpOut;
@@ -63,11 +64,23 @@ impl<'a> Delivery<'a> {
             former = self.upload(&sftp).await?;
         }
         self.serve(&sftp, former.as_deref()).await?;
-        if let Err(error) = sftp.remove(&self.marker).await {
-            // The entry is served: that is what counts. A marker that stays costs the next run one restart.
-            self.cx.note("dhcp", format!("'{}' could not be removed: {error}", self.marker));
+        if let Err(error) = self.unmark(&sftp).await {
+            // The entry is served: that is what counts.
+            let message =
+                format!("'{}' could not be removed: {error}; the next run restarts the service once more", self.marker);
+            self.cx.observe(Observation::Warned { phase: PHASE, message });
         }
         Ok(self.out(true))
+    }
+
+    /// Takes the marker away: by SFTP, else by a command on the same connection.
+    async fn unmark(&self, sftp: &Sftp<'_>) -> Result<(), SshError> {
+        let Err(error) = sftp.remove(&self.marker).await else { return Ok(()) };
+        match self.client.run(&format!("rm -f -- {}", quote(&self.marker))).await {
+            Ok(output) if output.status == 0 => Ok(()),
+            // The first error says more.
+            _ => Err(error),
+        }
     }
 
     fn out(&self, changed: bool) -> DhcpOut {
@@ -208,7 +221,7 @@ impl<'a> Delivery<'a> {
             then = format!("{file}, and the service runs again");
         }
         // All is as it was: nothing is unfinished. A marker that stays costs one restart.
-        sftp.remove(&self.marker).await.ok();
+        self.unmark(sftp).await.ok();
         Ok(then)
     }
 

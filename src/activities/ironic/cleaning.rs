@@ -17,16 +17,16 @@ async fn try_provide(desk: &Desk, input: &NodeTarget) -> Did {
     use ProvisionState::*;
     let node = desk.unowned(input.node).await?;
     match node.state {
-        Manageable => {
-            desk.clear_maintenance(&node).await?;
-            desk.ask(&node, "provide").await?;
-            changed("provide asked for")
-        }
         Cleaning | CleanWait => match desk.clear_maintenance(&node).await? {
             true => changed("cleaning goes on: maintenance is off"),
             false => unchanged("cleaning is under way"),
         },
         Available => unchanged("available already"),
+        _ if desk.has_asked(&node, "provide")? => unchanged("the clean that an earlier attempt asked for has ended"),
+        Manageable => {
+            desk.clear_maintenance(&node).await?;
+            desk.ask_once(&node, "provide").await
+        }
         _ => Err(desk.unexpected(&node, "provide goes from 'manageable'").into()),
     }
 }

@@ -1,6 +1,6 @@
 //! What all steps share: the client of the run's Ironic, the node guard, and locks as answers.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::failure;
 use crate::activities::env::ActivityCx;
@@ -139,6 +139,38 @@ impl Desk {
     /// Records a write to the node.
     pub fn wrote(&self, what: &str, before: impl ToString, after: impl ToString) {
         self.cx.wrote("ironic", &self.host, what, before, after);
+    }
+
+    /// Asks for a provision change that may be over before anybody looks: an inspection, a clean. What the node was like
+    /// before is on disk first. A step that is begun again knows by it that an earlier attempt's request was taken,
+    /// however far the node has come since, and asks for nothing twice (G5).
+    pub async fn ask_once(&self, node: &Node, verb: &str) -> Did {
+        let mark = json!({"run": self.cx.run, "seq": self.cx.seq, "verb": verb, "since": node.state_since});
+        let kept = self.cx.env.store.put_meta(&self.asked_key(node), &mark.to_string()).await;
+        kept.map_err(|error| self.not_kept(&error))?;
+        self.ask(node, verb).await?;
+        changed(format!("{verb} asked for"))
+    }
+
+    /// Whether an earlier attempt of this very step has asked for the verb, and the node has moved since.
+    pub fn has_asked(&self, node: &Node, verb: &str) -> Result<bool, Stop> {
+        let kept = self.cx.env.store.get_meta(&self.asked_key(node)).map_err(|error| self.not_kept(&error))?;
+        let Some(mark) = kept.and_then(|text| serde_json::from_str::<Value>(&text).ok()) else { return Ok(false) };
+        let is_mine = mark["run"] == json!(self.cx.run) && mark["seq"] == json!(self.cx.seq) && mark["verb"] == verb;
+        // Without a time nothing tells one state from the same one later.
+        Ok(is_mine && node.state_since.is_some() && mark["since"] != json!(node.state_since))
+    }
+
+    fn asked_key(&self, node: &Node) -> String {
+        format!("asked/{}/{}", self.ironic.name(), node.uuid)
+    }
+
+    fn not_kept(&self, error: &dyn std::error::Error) -> Failure {
+        self.failure(
+            FailureCode::StoreFailed,
+            format!("what is asked of the node of '{}' could not be remembered: {error}", self.host),
+            "look at the disk that holds muster's state folder, then retry",
+        )
     }
 
     /// Asks for a provision change and records it.

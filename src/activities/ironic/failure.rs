@@ -104,6 +104,10 @@ fn of_http(error: &HttpError, fail: &dyn Fn(FailureCode, String) -> Failure, hos
                 .final_now()
         }
         HttpError::Setup { .. } => fail(FailureCode::InternalError, format!("mend {section}")),
+        HttpError::CutShort { .. } => fail(
+            FailureCode::IronicAnswerUnexpected,
+            format!("find out what cuts off the answers of {host}, then retry"),
+        ),
         HttpError::ReadOnly { .. } => fail(
             FailureCode::InternalError,
             "enroll the host to see what comes after this step: a plan cannot foresee it".into(),

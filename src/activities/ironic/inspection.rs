@@ -33,8 +33,10 @@ pub async fn manage(cx: &ActivityCx, input: NodeTarget) -> Result<Step, Failure>
     let desk = Desk::of(cx, &input)?;
     let node = desk.unowned(input.node).await?;
     step(match node.state {
-        Enroll => match desk.ask(&node, "manage").await {
-            Ok(()) => changed("manage asked for"),
+        Enroll => match desk.has_asked(&node, "manage") {
+            // It has failed meanwhile: the workflow says why.
+            Ok(true) => unchanged("manage was asked for by an earlier attempt"),
+            Ok(false) => desk.ask_once(&node, "manage").await,
             Err(stop) => Err(stop),
         },
         Verifying => unchanged("manage is under way"),
@@ -84,14 +86,18 @@ async fn set_raid(desk: &Desk, node: &crate::clients::ironic::Node, wanted: &Val
 pub async fn inspect(cx: &ActivityCx, input: NodeTarget) -> Result<Step, Failure> {
     let desk = Desk::of(cx, &input)?;
     let node = desk.unowned(input.node).await?;
-    step(match node.state {
-        Manageable => match desk.ask(&node, "inspect").await {
-            Ok(()) => changed("inspection asked for"),
-            Err(stop) => Err(stop),
-        },
+    step(try_inspect(&desk, &node).await)
+}
+
+async fn try_inspect(desk: &Desk, node: &crate::clients::ironic::Node) -> Did {
+    match node.state {
         Inspecting | InspectWait => unchanged("an inspection is under way"),
-        _ => Err(desk.unexpected(&node, "inspect goes from 'manageable'").into()),
-    })
+        _ if desk.has_asked(node, "inspect")? => {
+            unchanged("the inspection that an earlier attempt asked for has ended")
+        }
+        Manageable => desk.ask_once(node, "inspect").await,
+        _ => Err(desk.unexpected(node, "inspect goes from 'manageable'").into()),
+    }
 }
 
 /// Asks for `abort` of an inspection or a clean (L2). While a conductor is at work (`inspecting`, `cleaning`) Ironic takes

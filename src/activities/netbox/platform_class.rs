@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::NETBOX;
 use crate::activities::env::ActivityCx;
 use crate::activities::facts::{Depth, find};
-use crate::clients::netbox::Versioned;
 use crate::clients::netbox::error::NetBoxError;
 use crate::clients::netbox::records::{DeviceRecord, text_field};
+use crate::clients::netbox::{NetBox, Versioned};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
 use crate::domain::platform_class::{Inputs, Settled, Unresolvable, compute, settle};
@@ -49,11 +49,11 @@ pub async fn platform_class(cx: &ActivityCx, target: Target) -> Result<PlatformC
                     netbox
                         .set_custom_field(found.record.id, field, &computed, found.etag.as_deref())
                         .await
-                        .map_err(|error| record_failed(field, &target, &error))?;
+                        .map_err(|error| record_failed(netbox, field, &target, &error))?;
                     wrote_netbox = true;
                 }
             }
-            Err(error) => return Err(record_failed(field, &target, &error)),
+            Err(error) => return Err(record_failed(netbox, field, &target, &error)),
         }
     }
     if wrote_netbox {
@@ -80,10 +80,13 @@ pub async fn platform_class(cx: &ActivityCx, target: Target) -> Result<PlatformC
             (kept, Some(warning))
         }
     };
-    let wrote_store =
-        cx.env.store.set_platform_class(found.record.id, &effective).await.map_err(|error| {
-            failure_of_record(field, &target, format!("muster's own store does not take it: {error}"))
-        })?;
+    let wrote_store = cx.env.store.set_platform_class(found.record.id, &effective).await.map_err(|error| {
+        let mut failure = failure_of_record(field, &target, format!("muster's own store does not take it: {error}"));
+        failure.action = format!(
+            "do what the message says about muster's own store, then retry; '{field}' in NetBox is right already"
+        );
+        failure
+    })?;
     if wrote_store {
         cx.wrote("store", &target.host, "platform_class", "", neutralize(&effective));
     }
@@ -108,9 +111,14 @@ fn unresolvable(target: &Target, why: Unresolvable) -> Failure {
     Failure::new(FailureCode::PlatformClassUnresolvable, PHASE, message, why.action)
 }
 
-/// P11
-fn record_failed(field: &str, target: &Target, error: &NetBoxError) -> Failure {
-    failure_of_record(field, target, error.to_string())
+/// P11. The custom field is to blame only where NetBox itself objects to the write.
+fn record_failed(netbox: &NetBox, field: &str, target: &Target, error: &NetBoxError) -> Failure {
+    let mut failure = failure_of_record(field, target, error.to_string());
+    if !matches!(error, NetBoxError::Invalid { .. } | NetBoxError::Permission { .. }) {
+        let action = netbox.failure(error, PHASE).action;
+        failure.action = format!("{action}; the custom field '{field}' is still to be written");
+    }
+    failure
 }
 
 fn failure_of_record(field: &str, target: &Target, why: String) -> Failure {

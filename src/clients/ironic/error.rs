@@ -78,6 +78,8 @@ impl IronicError {
             400 => IronicError::Invalid { asked, said },
             401 => IronicError::Unauthorized { asked, host, said },
             403 => IronicError::Forbidden { asked, host, said },
+            // A page that is no fault of Ironic's says nothing about what Ironic has.
+            404 if answer.excerpt().starts_with('<') => IronicError::Unexpected { asked, host, status, said },
             404 => IronicError::NotFound { asked, said },
             406 => IronicError::Version { asked, said },
             409 => match lock_holder(&said) {

@@ -40,6 +40,8 @@ pub struct Node {
     pub target_raid_config: Map<String, Value>,
     pub traits: Vec<String>,
     pub inspected_at: Option<Timestamp>,
+    /// When the provision state last changed, as Ironic spells it: for telling that it has.
+    pub state_since: Option<String>,
 }
 
 impl Node {
@@ -75,6 +77,7 @@ impl Node {
             target_raid_config: object(value, "target_raid_config"),
             traits: list(&value["traits"]).iter().filter_map(|t| t.as_str().map(str::to_owned)).collect(),
             inspected_at: text(value, "inspection_finished_at").and_then(|t| t.parse().ok()),
+            state_since: text(value, "provision_updated_at"),
         })
     }
 }

@@ -129,19 +129,24 @@ impl Ironic {
     /// Asks for a JSON document.
     pub(super) async fn read(&self, request: Request) -> Result<Value, IronicError> {
         let answer = self.ask(request).await?;
-        answer.json().map_err(|e| match e {
-            HttpError::NotJson { asked, cause, .. } => {
-                IronicError::Http(HttpError::NotJson { asked, host: self.host(), cause })
-            }
-            e => e.into(),
-        })
+        self.document(&answer)
     }
 
-    /// Asks for something to be done, where the answer's body says nothing.
+    /// The body of a good answer. An empty one is `null`.
+    fn document(&self, answer: &Answer) -> Result<Value, IronicError> {
+        if answer.body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Value::Null);
+        }
+        Ok(serde_json::from_slice(&answer.body).map_err(|e| answer.not_json(&e, &self.host()))?)
+    }
+
+    /// Asks for something to be done, where the answer's body says nothing. A body that is no JSON says that somebody else
+    /// has answered: whatever stands between has taken the request for itself, and Ironic never saw it.
     pub(super) async fn order(&self, method: Method, path: String, body: Option<Value>) -> Result<(), IronicError> {
         let mut request = Request::new(method, path);
         request.body = body;
-        self.ask(request).await.map(drop)
+        let answer = self.ask(request).await?;
+        self.document(&answer).map(drop)
     }
 
     async fn auth(&self) -> Result<(Auth, Option<SecretString>), IronicError> {

@@ -17,6 +17,11 @@ impl NetBox {
                 );
                 return Failure::new(FailureCode::NetboxUnreachable, phase, error.to_string(), action).final_now();
             }
+            NetBoxError::Http(HttpError::CutShort { .. }) => {
+                let action = format!("find out what cuts off the answers of {url}, then run again");
+                let failure = Failure::new(FailureCode::NetboxAnswerUnexpected, phase, error.to_string(), action);
+                return Failure { retryable: true, ..failure };
+            }
             NetBoxError::Http(http) if http.is_transient() => (
                 FailureCode::NetboxUnreachable,
                 format!("check that NetBox runs and answers at {url} from here (url in [netbox] of the configuration)"),

@@ -21,6 +21,8 @@ pub(crate) fn decode<T: DeserializeOwned>(answer: &Answer, host: &str) -> Result
             let whole = error.inner().to_string();
             let problem = whole.split(" at line ").next().unwrap_or(&whole);
             NetBoxError::Schema { asked, host, field, problem: neutralize_to(problem, 200) }
+        } else if error.inner().is_eof() && !answer.body.is_empty() {
+            answer.not_json(error.inner(), &host).into()
         } else {
             let excerpt = neutralize_to(&answer.excerpt(), 120);
             NetBoxError::NotJson { asked, host, status: answer.status.as_u16(), excerpt }

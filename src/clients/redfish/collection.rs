@@ -68,7 +68,7 @@ impl Redfish {
                 let embedded = member.as_object().filter(|body| body.contains_key("Id") && body.len() > 2);
                 let read = match embedded {
                     Some(body) => Ok(Resource { path: link.clone(), body: body.clone(), etag: None }),
-                    None => self.get(&link).await,
+                    None => self.member(&link).await,
                 };
                 match read {
                     Ok(resource) if resource.is_whole() => listing.members.push(resource),
@@ -88,5 +88,13 @@ impl Redfish {
                 .filter(|link| pages.len() < PAGES_MAX && !pages.iter().any(|page| page == link));
         }
         Ok(listing)
+    }
+
+    /// Reads a member, and once more where it can't be used: one spoilt answer must not make it look as if it weren't there.
+    async fn member(&self, link: &str) -> Result<Resource, RedfishError> {
+        match self.get(link).await {
+            Err(e) if e.is_of_one_resource() => self.get(link).await,
+            read => read,
+        }
     }
 }

@@ -71,7 +71,9 @@ impl RedfishError {
             | RedfishError::Redirect { .. }
             | RedfishError::Unusable { .. }
             | RedfishError::Precondition { .. } => true,
-            RedfishError::Http(e) => matches!(e, HttpError::NotJson { .. } | HttpError::TooLarge { .. }),
+            RedfishError::Http(e) => {
+                matches!(e, HttpError::NotJson { .. } | HttpError::CutShort { .. } | HttpError::TooLarge { .. })
+            }
             RedfishError::Unauthorized { .. }
             | RedfishError::PasswordChangeRequired { .. }
             | RedfishError::Busy { .. }

@@ -35,10 +35,11 @@ async fn hostname(
     let Some(path) = bmc.link("EthernetInterfaces") else {
         return Ok(Located::Absent { why: "the BMC lists no Ethernet interface of its own".to_owned() });
     };
-    let members = redfish.list(&path).await?.members;
-    Ok(match own_nic(members, address) {
+    let listing = redfish.list(&path).await?;
+    let left_out: Vec<String> = listing.skipped.iter().map(|s| format!("; left out: {}: {}", s.path, s.why)).collect();
+    Ok(match own_nic(listing.members, address) {
         Some(resource) => Located::At(Spot { resource, members: vec![("/HostName", json!(name))] }),
-        None => Located::Absent { why: format!("no interface in '{path}' is the BMC's NIC") },
+        None => Located::Absent { why: format!("no interface in '{path}' is the BMC's NIC{}", left_out.concat()) },
     })
 }
 

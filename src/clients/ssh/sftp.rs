@@ -203,6 +203,12 @@ impl<'a> Sftp<'a> {
 
     fn failed(&self, step: &str, error: &SftpError) -> SshError {
         let cause = match error {
+            // The server's own word for it, and the one that the library gives to whoever waits when all is over.
+            SftpError::Status(status)
+                if matches!(status.status_code, StatusCode::ConnectionLost | StatusCode::NoConnection) =>
+            {
+                return self.client.cut(step, &russh::Error::Disconnect);
+            }
             SftpError::Status(status) => {
                 let said = neutralize_to(&status.error_message, 200);
                 let code = status.status_code.to_string();
