@@ -213,6 +213,7 @@ impl HttpError {
             HttpError::Tls { .. } => "certificate not trusted",
             HttpError::Broken { .. } => "broken off",
             HttpError::TooLarge { .. } => "too large",
+            HttpError::CutShort { .. } => "ends in the middle",
             HttpError::NotJson { .. } => "not JSON",
             HttpError::ForeignUrl { .. } | HttpError::Setup { .. } | HttpError::ReadOnly { .. } => "not sent",
         }
