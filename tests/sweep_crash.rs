@@ -158,7 +158,7 @@ fn end(site: &Site, life: &Life, run: RunId) -> End {
 fn watch(scenario: Scenario, life: &Life, run: RunId) -> Ended {
     if scenario == Scenario::Cancelled {
         let began = Instant::now();
-        while !life.is_killed() && outcome(&life.store.records(run).unwrap()).is_none() {
+        while !life.is_killed() && life.store.run(run).unwrap().status.is_active() {
             assert!(began.elapsed() < HANG, "never inspects");
             if wants_cancel(&life.store.records(run).unwrap()) && life.cancel(run) {
                 break;

@@ -283,7 +283,10 @@ impl Life {
             if self.killed.is_cancelled() {
                 return Some(Ended::Killed);
             }
-            if let Some(outcome) = outcome(&self.store.records(run).unwrap()) {
+            // The row first: to read the whole journal again and again would cost more than the run.
+            if !self.store.run(run).unwrap().status.is_active()
+                && let Some(outcome) = outcome(&self.store.records(run).unwrap())
+            {
                 return Some(Ended::Run(outcome));
             }
             std::thread::sleep(Duration::from_millis(5));
