@@ -109,7 +109,10 @@ impl App {
         let run = RunId(Uuid::now_v7());
         match self.inner.store.submit(run, request).await? {
             Submit::Accepted => {
-                self.inner.engine.launch(run);
+                // Where another process leads, it sees the run in the store.
+                if let Some(engine) = self.inner.office.engine() {
+                    engine.launch(run);
+                }
                 Ok(run)
             }
             Submit::Busy { run, by } => Err(SubmitError::Busy { run, by }),

@@ -7,7 +7,7 @@ use tokio::sync::broadcast;
 use super::args::{Enroll, Place};
 use super::exit::{Ending, Exit};
 use super::{open, output};
-use crate::app::{App, FeedEvent, SubmitError};
+use crate::app::{App, FeedEvent, Role, SubmitError};
 use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::request::EnrollParams;
@@ -22,7 +22,7 @@ pub struct Followed {
 }
 
 pub async fn enroll(place: &Place, command: Enroll) -> Result<Exit, Ending> {
-    let app = open::headless(place).await?;
+    let app = if command.detach { open::aside(place).await? } else { open::headless(place).await? };
     let ended = carry_out(&app, command).await;
     app.shutdown().await;
     ended
@@ -53,8 +53,13 @@ async fn carry_out(app: &App, command: Enroll) -> Result<Exit, Ending> {
         }
         let (runs, refused) = submit(app, group, &params, command.json).await;
         worst = worst.max(refused);
-        if !command.detach && !runs.is_empty() {
+        if runs.is_empty() {
+            continue;
+        }
+        if !command.detach {
             worst = worst.max(follow(app, runs, command.json).await?);
+        } else if !app.is_led() {
+            eprintln!("muster: nobody carries runs out now: they begin when a console or `muster serve` is started");
         }
     }
     Ok(worst)
@@ -96,7 +101,7 @@ async fn submit(app: &App, hosts: &[&String], params: &EnrollParams, json: bool)
                 runs.push(Followed { run, host: (*host).clone() });
             }
             // The run of an earlier process that ended without finishing it: it has been resumed, and is followed.
-            Err(SubmitError::Busy { run, .. }) if same_params(app, run, params) => {
+            Err(SubmitError::Busy { run, .. }) if resumed_here(app, run, params) => {
                 if json {
                     output::object(&serde_json::json!({ "event": "resumed", "run": run, "host": host }));
                 } else {
@@ -107,10 +112,7 @@ async fn submit(app: &App, hosts: &[&String], params: &EnrollParams, json: bool)
             Err(refusal) => {
                 exit = Exit::Refused;
                 if json {
-                    output::object(&serde_json::json!({
-                        "event": "refused", "host": host, "code": refusal.code(),
-                        "message": refusal.to_string(), "action": refusal.action(),
-                    }));
+                    output::object(&output::refused(host, &refusal));
                 }
                 eprintln!("muster: {}", neutralize(&format!("{host}: {refusal}")));
                 eprintln!("        {}", neutralize(&refusal.action()));
@@ -120,9 +122,12 @@ async fn submit(app: &App, hosts: &[&String], params: &EnrollParams, json: bool)
     (runs, exit)
 }
 
-fn same_params(app: &App, run: RunId, params: &EnrollParams) -> bool {
-    let Ok(records) = app.records(run) else { return false };
-    RunView::of(&records).request.is_some_and(|request| request.params == *params)
+/// Whether this is a run that was submitted with the same switches before this process took the lead: it goes on here, and
+/// repeating the command follows it. Any other one is somebody's, and refuses this one (G8).
+fn resumed_here(app: &App, run: RunId, params: &EnrollParams) -> bool {
+    let (Some(since), Ok(records)) = (app.leads_since(), app.records(run)) else { return false };
+    let request = RunView::of(&records).request;
+    request.is_some_and(|request| request.params == *params && request.submitted_at < since)
 }
 
 /// Follows runs until all have ended, or the process is asked to stop. What was recorded before is told first.
@@ -153,7 +158,11 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
                     if json {
                         output::object(&output::finished(*run, host, "interrupted", None));
                     } else {
-                        output::line(&format!("{host}: interrupted; run {} goes on at the next start of muster", run.short()));
+                        let where_ = match app.role() {
+                            Role::Following { .. } => "goes on with the process that leads",
+                            Role::Leading | Role::Aside => "goes on at the next start of muster",
+                        };
+                        output::line(&format!("{host}: interrupted; run {} {where_}", run.short()));
                     }
                 }
                 return Ok(worst.max(Exit::Interrupted));
@@ -171,7 +180,11 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
                         }
                     }
                 }
-                Ok(_) => {}
+                Ok(FeedEvent::Role(Role::Leading)) => {
+                    eprintln!("muster: the process that led is gone; this one carries the runs out now");
+                }
+                Ok(FeedEvent::Role(role)) => open::carried_out_by(&role).iter().for_each(|text| eprintln!("muster: {text}")),
+                Ok(FeedEvent::FleetChanged | FeedEvent::SystemHealth(_)) => {}
                 // Too slow for the feed: the journal has what was missed.
                 Err(broadcast::error::RecvError::Lagged(_)) => {
                     for run in open.clone() {

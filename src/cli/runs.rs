@@ -5,14 +5,18 @@ use std::io::IsTerminal;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::args::{Place, Runs};
+use super::args::{Place, Runs, Said};
 use super::enroll::{Followed, follow};
 use super::exit::{Ending, Exit};
 use super::{open, output, story};
 use crate::app::{App, AppError, RunSummary, Runs as History};
 use crate::domain::ids::RunId;
+use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
+use crate::engine::EngineError;
+use crate::store::RunStatus;
+use crate::workflows::cx::Signal;
 
 pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
     // Looking needs no engine: it works beside the console that has it.
@@ -33,7 +37,7 @@ pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
             let run = runs.find(run).map_err(unknown)?;
             return story::replay(&runs, run, *json);
         }
-        Runs::Watch { .. } | Runs::Retry { .. } | Runs::Cancel { .. } => {}
+        Runs::Watch { .. } | Runs::Retry { .. } | Runs::Cancel { .. } | Runs::Signal { .. } => {}
     }
     let app = open::headless(place).await?;
     let done = carry_out(&app, command).await;
@@ -49,18 +53,104 @@ async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
             let run = find(app, &run)?;
             watch(app, run, json).await
         }
-        Runs::Retry { run, json } => {
+        Runs::Retry { run, force_inspection, json } => {
             let run = find(app, &run)?;
-            let retried = app.retry(run, |_| {}, &open::operator()).await;
-            let next = retried.map_err(|e| Ending::refused(e.to_string()))?;
-            watch(app, next, json).await
+            retry(app, run, force_inspection, json).await
         }
-        Runs::Cancel { run } => {
+        Runs::Cancel { run, json } => {
             let run = find(app, &run)?;
-            app.cancel(run, &open::operator()).await.map_err(failed)?;
-            watch(app, run, false).await
+            cancel(app, run, json).await
+        }
+        Runs::Signal { run, signal, json } => {
+            let run = find(app, &run)?;
+            say(app, run, signal, json).await
         }
     }
+}
+
+async fn retry(app: &App, run: RunId, force_inspection: bool, json: bool) -> Result<Exit, Ending> {
+    let change = |params: &mut EnrollParams| {
+        if force_inspection {
+            // A forced inspection has no meaning where inspections are off (I11).
+            (params.force_inspection, params.run_inspection) = (true, true);
+        }
+    };
+    match app.retry(run, change, &open::operator()).await {
+        Ok(next) => watch(app, next, json).await,
+        Err(refusal) => {
+            let host = host_of(app, run)?;
+            if json {
+                output::object(&output::refused(&host, &refusal));
+            }
+            Err(Ending::refused(neutralize(&format!("{host}: {refusal}"))).with_action(neutralize(&refusal.action())))
+        }
+    }
+}
+
+/// Done: the run ended as cancelled. One that came to its own end before the cancel reached it failed to be.
+async fn cancel(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {
+    let (host, by) = (host_of(app, run)?, open::operator());
+    app.cancel(run, &by).await.map_err(|error| steered(app, run, &host, error, json))?;
+    if json {
+        output::object(&json!({ "event": "cancelling", "run": run, "host": host, "by": by }));
+    } else {
+        output::line(&neutralize(&format!("{host}: run {} is being cancelled", run.short())));
+    }
+    let ended = watch(app, run, json).await?;
+    let cancelled = app.runs().map_err(failed)?.iter().any(|row| row.run == run && row.status == RunStatus::Cancelled);
+    Ok(if cancelled { Exit::Done } else { ended.max(Exit::Failed) })
+}
+
+async fn say(app: &App, run: RunId, said: Said, json: bool) -> Result<Exit, Ending> {
+    let host = host_of(app, run)?;
+    let (signal, words) = match said {
+        Said::LookNow => (Signal::LookNow, "looks again now"),
+    };
+    let written = json!({ "event": "signalled", "run": run, "host": host, "signal": signal });
+    app.signal(run, signal).await.map_err(|error| steered(app, run, &host, error, json))?;
+    if json {
+        output::object(&written);
+    } else {
+        output::line(&neutralize(&format!("{host}: run {} {words}", run.short())));
+    }
+    Ok(Exit::Done)
+}
+
+/// Why a run could not be steered: one that has ended, or has not begun, is refused; the rest failed.
+fn steered(app: &App, run: RunId, host: &str, error: AppError, json: bool) -> Ending {
+    let refused = |code: &str, message: String, action: String| {
+        if json {
+            output::object(&json!({
+                "event": "refused", "run": run, "host": host, "code": code, "message": message, "action": action,
+            }));
+        }
+        Ending::refused(neutralize(&message)).with_action(action)
+    };
+    match &error {
+        AppError::RunEnded(_) => {
+            let rows = app.runs().unwrap_or_default();
+            let how = rows.iter().find(|row| row.run == run).map_or("ended", |row| row.status.as_str());
+            let action = format!("see `muster runs show {}`", run.short());
+            refused("run_ended", format!("{error}: it {how}", how = told(how)), action)
+        }
+        AppError::Engine(EngineError::NotBegun(_)) => {
+            let action = format!("wait for its turn, or cancel it with `muster runs cancel {}`", run.short());
+            refused("run_not_begun", error.to_string(), action)
+        }
+        _ => failed(error),
+    }
+}
+
+fn told(status: &str) -> String {
+    match status {
+        "cancelled" => "was cancelled".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn host_of(app: &App, run: RunId) -> Result<String, Ending> {
+    let records = app.records(run).map_err(failed)?;
+    Ok(RunView::of(&records).request.map_or(String::new(), |request| request.host))
 }
 
 fn list(runs: &History, place: &Place, json: bool) -> Result<Exit, Ending> {
@@ -115,8 +205,7 @@ fn show(runs: &History, run: RunId, json: bool) -> Result<Exit, Ending> {
 }
 
 async fn watch(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {
-    let records = app.records(run).map_err(failed)?;
-    let host = RunView::of(&records).request.map_or(String::new(), |r| r.host.clone());
+    let host = host_of(app, run)?;
     if !json && std::io::stdout().is_terminal() {
         output::line(&format!("run {run} of {}", neutralize(&host)));
     }

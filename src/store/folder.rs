@@ -15,20 +15,24 @@ pub(super) fn prepare(folder: &Path) -> Result<(), StoreError> {
 
 /// Creates the file where it is missing, so that SQLite never makes one with the mode of the process; SQLite gives its
 /// own companions (`-wal`, `-shm`) the mode of this file.
+///
+/// A file that exists is not opened: SQLite's locks are the process's, and closing any other handle on the file would drop
+/// them all under a connection that this process has (C-48).
 pub(super) fn prepare_file(path: &Path) -> Result<(), StoreError> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|e| match e.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                StoreError::ReadOnly(path.to_owned())
-            }
-            io::ErrorKind::StorageFull => StoreError::DiskFull(path.to_owned()),
-            _ => unusable(path, &e),
-        })
-        .map(drop)?;
+    let made = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path);
+    match made {
+        Ok(_) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => {
+            return Err(match e.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    StoreError::ReadOnly(path.to_owned())
+                }
+                io::ErrorKind::StorageFull => StoreError::DiskFull(path.to_owned()),
+                _ => unusable(path, &e),
+            });
+        }
+    }
     tighten(path, 0o600)
 }
 

@@ -129,6 +129,7 @@ impl Store {
             let at = request.submitted_at;
             let event = Event::Submitted { workflow, request: Box::new(request) };
             insert(sql, run, 0, at, &Body::Journal(event))?;
+            appended(sql, run, 0, 1)?;
             Ok(Submit::Accepted)
         })
         .await
@@ -158,6 +159,7 @@ impl Store {
                 project(sql, run, at, &body)?;
                 records.push(RunRecord { run, n, at, body });
             }
+            appended(sql, run, expect_n, records.len())?;
             if status == RunStatus::Queued {
                 sql.execute(
                     "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'queued'",
@@ -247,6 +249,15 @@ fn insert(sql: &Sql<'_>, run: RunId, n: u64, at: Timestamp, body: &Body) -> Resu
     .map(drop)
 }
 
+/// Tells those who follow that records were added.
+fn appended(sql: &Sql<'_>, run: RunId, n: u64, records: usize) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO appended (run, n, records) VALUES (?1, ?2, ?3)",
+        params![key(run), signed(n), signed(records as u64)],
+    )
+    .map(drop)
+}
+
 /// Keeps what lists show of a run beside its journal, in the same commit.
 fn project(sql: &Sql<'_>, run: RunId, at: Timestamp, body: &Body) -> Result<(), StoreError> {
     let id = key(run);
@@ -277,7 +288,7 @@ fn project(sql: &Sql<'_>, run: RunId, at: Timestamp, body: &Body) -> Result<(), 
     Ok(())
 }
 
-fn read_record(run: RunId, row: &Row<'_>) -> Result<RunRecord, StoreError> {
+pub(super) fn read_record(run: RunId, row: &Row<'_>) -> Result<RunRecord, StoreError> {
     let n = unsigned(row, "n", "record")?;
     let observed: bool = get(row, "observed", "record")?;
     let text: String = get(row, "body", "record")?;
