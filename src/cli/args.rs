@@ -191,14 +191,6 @@ pub enum Runs {
         #[arg(long)]
         json: bool,
     },
-    /// Say something to a run under way.
-    Signal {
-        run: String,
-        #[arg(value_name = "SIGNAL")]
-        signal: Said,
-        #[arg(long)]
-        json: bool,
-    },
     /// Print a run's whole story, for a ticket or for a script.
     Export {
         run: String,
@@ -212,13 +204,6 @@ pub enum Runs {
         #[arg(long)]
         json: bool,
     },
-}
-
-/// What can be said to a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Said {
-    /// Look again now instead of waiting for the timer.
-    LookNow,
 }
 
 /// The forms of an export.
@@ -314,7 +299,6 @@ mod tests {
             "muster runs watch 3f2a --json",
             "muster runs retry 3f2a --force-inspection --json",
             "muster runs cancel 3f2a --json",
-            "muster runs signal 3f2a look-now --json",
             "muster inventory sync --json",
             "muster inventory show gpu-1 --json",
             "muster runs export 3f2a",

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::args::{Place, Runs, Said};
+use super::args::{Place, Runs};
 use super::enroll::{Followed, follow};
 use super::exit::{Ending, Exit};
 use super::{open, output, story};
@@ -14,9 +14,7 @@ use crate::domain::ids::RunId;
 use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
-use crate::engine::EngineError;
 use crate::store::RunStatus;
-use crate::workflows::cx::Signal;
 
 pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
     // Looking needs no engine: it works beside the console that has it.
@@ -37,7 +35,7 @@ pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
             let run = runs.find(run).map_err(unknown)?;
             return story::replay(&runs, run, *json);
         }
-        Runs::Watch { .. } | Runs::Retry { .. } | Runs::Cancel { .. } | Runs::Signal { .. } => {}
+        Runs::Watch { .. } | Runs::Retry { .. } | Runs::Cancel { .. } => {}
     }
     let app = open::headless(place).await?;
     let done = carry_out(&app, command).await;
@@ -60,10 +58,6 @@ async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
         Runs::Cancel { run, json } => {
             let run = find(app, &run)?;
             cancel(app, run, json).await
-        }
-        Runs::Signal { run, signal, json } => {
-            let run = find(app, &run)?;
-            say(app, run, signal, json).await
         }
     }
 }
@@ -90,7 +84,7 @@ async fn retry(app: &App, run: RunId, force_inspection: bool, json: bool) -> Res
 /// Done: the run ended as cancelled. One that came to its own end before the cancel reached it failed to be.
 async fn cancel(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {
     let (host, by) = (host_of(app, run)?, open::operator());
-    app.cancel(run, &by).await.map_err(|error| steered(app, run, &host, error, json))?;
+    app.cancel(run, &by).await.map_err(|error| uncancelled(app, run, &host, error, json))?;
     if json {
         output::object(&json!({ "event": "cancelling", "run": run, "host": host, "by": by }));
     } else {
@@ -101,51 +95,25 @@ async fn cancel(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {
     Ok(if cancelled { Exit::Done } else { ended.max(Exit::Failed) })
 }
 
-async fn say(app: &App, run: RunId, said: Said, json: bool) -> Result<Exit, Ending> {
-    let host = host_of(app, run)?;
-    let (signal, words) = match said {
-        Said::LookNow => (Signal::LookNow, "looks again now"),
+/// Why a run could not be cancelled: one that has ended is refused, the rest failed.
+fn uncancelled(app: &App, run: RunId, host: &str, error: AppError, json: bool) -> Ending {
+    if !matches!(error, AppError::RunEnded(_)) {
+        return failed(error);
+    }
+    let rows = app.runs().unwrap_or_default();
+    let how = match rows.iter().find(|row| row.run == run).map(|row| row.status) {
+        Some(RunStatus::Cancelled) => ": it was cancelled",
+        Some(RunStatus::Succeeded) => ": it succeeded",
+        Some(RunStatus::Failed) => ": it failed",
+        Some(RunStatus::Queued | RunStatus::Running) | None => "",
     };
-    let written = json!({ "event": "signalled", "run": run, "host": host, "signal": signal });
-    app.signal(run, signal).await.map_err(|error| steered(app, run, &host, error, json))?;
+    let (message, action) = (format!("{error}{how}"), format!("see `muster runs show {}`", run.short()));
     if json {
-        output::object(&written);
-    } else {
-        output::line(&neutralize(&format!("{host}: run {} {words}", run.short())));
+        output::object(&json!({
+            "event": "refused", "run": run, "host": host, "code": "run_ended", "message": message, "action": action,
+        }));
     }
-    Ok(Exit::Done)
-}
-
-/// Why a run could not be steered: one that has ended, or has not begun, is refused; the rest failed.
-fn steered(app: &App, run: RunId, host: &str, error: AppError, json: bool) -> Ending {
-    let refused = |code: &str, message: String, action: String| {
-        if json {
-            output::object(&json!({
-                "event": "refused", "run": run, "host": host, "code": code, "message": message, "action": action,
-            }));
-        }
-        Ending::refused(neutralize(&message)).with_action(action)
-    };
-    match &error {
-        AppError::RunEnded(_) => {
-            let rows = app.runs().unwrap_or_default();
-            let how = rows.iter().find(|row| row.run == run).map_or("ended", |row| row.status.as_str());
-            let action = format!("see `muster runs show {}`", run.short());
-            refused("run_ended", format!("{error}: it {how}", how = told(how)), action)
-        }
-        AppError::Engine(EngineError::NotBegun(_)) => {
-            let action = format!("wait for its turn, or cancel it with `muster runs cancel {}`", run.short());
-            refused("run_not_begun", error.to_string(), action)
-        }
-        _ => failed(error),
-    }
-}
-
-fn told(status: &str) -> String {
-    match status {
-        "cancelled" => "was cancelled".to_owned(),
-        other => other.to_owned(),
-    }
+    Ending::refused(message).with_action(action)
 }
 
 fn host_of(app: &App, run: RunId) -> Result<String, Ending> {

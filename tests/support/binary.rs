@@ -1,5 +1,6 @@
 //! Drives the real binary over a lab of its own: start, follow, kill, and read the lab's ledger.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -55,10 +56,20 @@ impl std::fmt::Display for Ended {
 
 /// A command under way whose lines are read as they come.
 pub struct Running {
-    child: Child,
+    child: Reaped,
     lines: Receiver<String>,
     seen: Vec<String>,
     stderr: std::thread::JoinHandle<String>,
+}
+
+/// Goes with whoever holds it: a test that fails leaves no process behind.
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }
 
 impl Running {
@@ -73,11 +84,11 @@ impl Running {
             pipe.read_to_string(&mut text).ok();
             text
         });
-        Running { child, lines, seen: vec![], stderr }
+        Running { child: Reaped(child), lines, seen: vec![], stderr }
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Reads lines until one fits. `None`: the command ended before.
@@ -93,7 +104,7 @@ impl Running {
                 }
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.child.kill().ok();
+                    self.child.0.kill().ok();
                     panic!("no line for '{what}' within {PATIENCE:?}:\n{}", self.seen.join("\n"));
                 }
             }
@@ -102,7 +113,7 @@ impl Running {
 
     /// As pulling the plug does.
     pub fn kill(mut self) -> Ended {
-        self.child.kill().ok();
+        self.child.0.kill().ok();
         self.end()
     }
 
@@ -113,11 +124,11 @@ impl Running {
             while let Ok(line) = self.lines.try_recv() {
                 self.seen.push(line);
             }
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.0.try_wait().unwrap() {
                 break status;
             }
             if Instant::now() > deadline {
-                self.child.kill().ok();
+                self.child.0.kill().ok();
                 panic!("did not end within {PATIENCE:?}:\n{}", self.seen.join("\n"));
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -195,6 +206,19 @@ impl LabProcess {
             .collect()
     }
 
+    /// What must not happen twice: requests that create something or set off a process, and how often each was made.
+    pub fn once_only(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for write in self.writes() {
+            let creates = write.contains(" POST ") && !write.contains("/traits");
+            let sets_off = ["/states/provision", "/states/power", "restart"].iter().any(|part| write.contains(part));
+            if creates || sets_off {
+                *counts.entry(without_uuids(&write)).or_insert(0) += 1;
+            }
+        }
+        counts
+    }
+
     pub fn reset_ledger(&self) {
         self.ask("POST", "/ledger/reset", None);
     }
@@ -228,6 +252,12 @@ pub fn request(method: &str, url: &str, body: Option<Value>) -> Value {
         let bytes = answer.bytes().await.unwrap();
         if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() }
     })
+}
+
+/// The same request of another run: what the server named by itself differs.
+fn without_uuids(write: &str) -> String {
+    let is_uuid = |part: &str| part.len() == 36 && part.bytes().filter(|b| *b == b'-').count() == 4;
+    write.split('/').map(|part| if is_uuid(part) { "UUID" } else { part }).collect::<Vec<_>>().join("/")
 }
 
 fn text(value: &Value) -> &str {
