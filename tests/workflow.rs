@@ -1,6 +1,5 @@
 //! The enrollment workflow against a scripted world: its order, gates, waits, reruns and ends, in virtual time.
 
-#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/good_world.rs"]
 mod good_world;
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
