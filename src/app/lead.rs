@@ -84,7 +84,7 @@ impl Office {
     }
 
     async fn take_helm(&self, lead: Lead) -> Result<(), OpenError> {
-        let engine = Engine::start(&self.env, Arc::new(SystemClock)).map_err(OpenError::Threads)?;
+        let engine = Engine::start(&self.env, Arc::new(SystemClock::default())).map_err(OpenError::Threads)?;
         let stop = CancellationToken::new();
         let (since, observers) = (Timestamp::now(), self.observe(&stop));
         let helm = Helm { engine: engine.clone(), since, observers, stop, _lead: lead };

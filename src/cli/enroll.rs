@@ -7,7 +7,7 @@ use tokio::sync::broadcast;
 use super::args::{Enroll, Place};
 use super::exit::{Ending, Exit};
 use super::{open, output};
-use crate::app::{App, FeedEvent, Role, SubmitError};
+use crate::app::{App, FeedEvent, Role, RunSummary};
 use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::request::EnrollParams;
@@ -91,21 +91,22 @@ async fn submit(app: &App, hosts: &[&String], params: &EnrollParams, json: bool)
     let mut runs = Vec::new();
     let mut exit = Exit::Done;
     for host in hosts {
+        // The run of an earlier process that ended without finishing it: it was resumed, and is followed.
+        if let Some(run) = resumed_here(app, host, params) {
+            if json {
+                output::object(&serde_json::json!({ "event": "resumed", "run": run, "host": host }));
+            } else {
+                output::line(&format!("{host}: run {} goes on", run.short()));
+            }
+            runs.push(Followed { run, host: (*host).clone() });
+            continue;
+        }
         match app.submit(host, params.clone(), &by).await {
             Ok(run) => {
                 if json {
                     output::object(&serde_json::json!({ "event": "accepted", "run": run, "host": host }));
                 } else {
                     output::line(&format!("{host}: run {} begins", run.short()));
-                }
-                runs.push(Followed { run, host: (*host).clone() });
-            }
-            // The run of an earlier process that ended without finishing it: it has been resumed, and is followed.
-            Err(SubmitError::Busy { run, .. }) if resumed_here(app, run, params) => {
-                if json {
-                    output::object(&serde_json::json!({ "event": "resumed", "run": run, "host": host }));
-                } else {
-                    output::line(&format!("{host}: run {} goes on", run.short()));
                 }
                 runs.push(Followed { run, host: (*host).clone() });
             }
@@ -122,12 +123,15 @@ async fn submit(app: &App, hosts: &[&String], params: &EnrollParams, json: bool)
     (runs, exit)
 }
 
-/// Whether this is a run that was submitted with the same switches before this process took the lead: it goes on here, and
-/// repeating the command follows it. Any other one is somebody's, and refuses this one (G8).
-fn resumed_here(app: &App, run: RunId, params: &EnrollParams) -> bool {
-    let (Some(since), Ok(records)) = (app.leads_since(), app.records(run)) else { return false };
-    let request = RunView::of(&records).request;
-    request.is_some_and(|request| request.params == *params && request.submitted_at < since)
+/// The host's run that was submitted with the same switches before this process took the lead, and went on here: repeating
+/// the command follows it, also where it has come to its end meanwhile. Any other run is somebody's and refuses this one (G8).
+fn resumed_here(app: &App, host: &str, params: &EnrollParams) -> Option<RunId> {
+    let since = app.leads_since()?;
+    let rows = app.runs().ok()?;
+    let went_on = |row: &&RunSummary| row.submitted_at < since && row.finished_at.is_none_or(|ended| ended >= since);
+    let run = rows.iter().filter(|row| row.host == host).find(went_on)?.run;
+    let request = RunView::of(&app.records(run).ok()?).request;
+    request.is_some_and(|request| request.params == *params).then_some(run)
 }
 
 /// Follows runs until all have ended, or the process is asked to stop. What was recorded before is told first.
