@@ -29,7 +29,7 @@ mod review;
 mod supervisor;
 mod timers;
 
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, Clocks, Machine, ManualClock, SteadyClock, SystemClock};
 pub use handle::{Engine, EngineError, Parts};
 pub use plan::{Rehearsed, plan};
 pub use ports::{Call, Dispatch, Journal, Registry, Workflow, Workflows};

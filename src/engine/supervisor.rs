@@ -164,6 +164,9 @@ impl Supervisor {
             Err(error) => return self.broken(&error).await,
         };
         self.running.remove(&run);
+        if self.running.is_empty() {
+            self.shared.hands.clock.follow();
+        }
         match end {
             End::Finished | End::Halted => {}
             End::Lost(error) => tracing::error!(%run, %error, "a run was taken away from this engine"),
