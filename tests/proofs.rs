@@ -51,8 +51,8 @@ impl Model {
     fn take(&mut self, step: &Step) {
         match step {
             Step::Read { instance, nodes } => {
-                for device in 0..2 {
-                    let changes = self.references[*instance][device] != nodes[device];
+                for (device, node) in nodes.iter().enumerate() {
+                    let changes = self.references[*instance][device] != *node;
                     if changes && self.proofs[device].is_some_and(|(proven, _)| proven == *instance) {
                         self.proofs[device] = None;
                     }
