@@ -8,6 +8,7 @@ use crate::config::settings::Settings;
 use crate::domain::device::Device;
 use crate::domain::eligibility::{self, Refusal, Rules};
 use crate::domain::ids::RunId;
+use crate::domain::queue::Placement;
 use crate::domain::request::{EnrollParams, EnrollRequest};
 use crate::domain::run_view::RunView;
 use crate::store::{Store, StoreError, Submit};
@@ -155,5 +156,7 @@ pub(super) fn request(
         submitted_by: by.to_owned(),
         submitted_at: at,
         retry_of: None,
+        placement: Placement { location: device.location.clone(), rack: device.rack.clone(), switches: Vec::new() },
+        canary: None,
     })
 }

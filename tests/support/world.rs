@@ -226,6 +226,8 @@ impl Story {
             submitted_by: "jo".to_owned(),
             submitted_at: before(ago_s),
             retry_of: None,
+            placement: Default::default(),
+            canary: None,
         };
         let mut story =
             Story { run: run_id(n), host: host.device.name.clone(), start_s: ago_s, seq: 0, records: Vec::new() };

@@ -33,7 +33,7 @@ pub fn lines(model: &Model, width: u16) -> Vec<NowLine> {
     let mut out = match &view.outcome {
         Some(Outcome::Failed { failure }) => failed(failure, width, model.height),
         Some(Outcome::Succeeded { .. }) => succeeded(view, width),
-        Some(Outcome::Cancelled { by, left }) => cancelled(by, left, width),
+        Some(Outcome::Cancelled { by, left, why }) => cancelled(by, left, why.as_deref(), width),
         None => under_way(model, view, width),
     };
     // The latest two: the events have them all.
@@ -127,9 +127,10 @@ fn succeeded(view: &RunView, width: usize) -> Vec<NowLine> {
     out
 }
 
-fn cancelled(by: &str, left: &[String], width: usize) -> Vec<NowLine> {
+fn cancelled(by: &str, left: &[String], why: Option<&str>, width: usize) -> Vec<NowLine> {
     let mut out = Vec::new();
-    push(&mut out, Lead::Sign(Status::Skipped), &format!("cancelled by {by}"), width, Meaning::Text);
+    let text = why.map_or_else(|| format!("cancelled by {by}"), |why| format!("cancelled: {why}"));
+    push_capped(&mut out, Lead::Sign(Status::Skipped), &text, width, Meaning::Text, 2);
     if left.is_empty() {
         push(&mut out, Lead::None, "nothing was left in place", width, Meaning::Muted);
     }
