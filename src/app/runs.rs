@@ -33,6 +33,11 @@ impl Runs {
         Ok(self.store.runs()?)
     }
 
+    /// One of them.
+    pub fn row(&self, run: RunId) -> Result<RunSummary, AppError> {
+        Ok(self.store.run(run)?)
+    }
+
     /// A run's whole journal with its observations.
     pub fn records(&self, run: RunId) -> Result<Vec<RunRecord>, AppError> {
         Ok(self.store.records(run)?)

@@ -1,11 +1,13 @@
 //! Arguments and headless commands: every action of the console is a command too (G16).
 
 pub mod args;
+mod batch;
 mod config;
 mod demo;
 mod enroll;
 mod exit;
 mod inventory;
+mod list;
 mod log;
 mod open;
 mod output;

@@ -89,11 +89,29 @@ pub struct Queued {
 pub enum Reason {
     /// Nothing: it begins as soon as an engine looks.
     Next,
-    Total { under_way: usize, limit: usize },
-    Site { site: String, under_way: usize, limit: usize },
-    Rack { rack: String, under_way: usize, limit: usize },
-    Switch { switch: String, under_way: usize, limit: usize },
-    Canary { run: RunId, host: String },
+    Total {
+        under_way: usize,
+        limit: usize,
+    },
+    Site {
+        site: String,
+        under_way: usize,
+        limit: usize,
+    },
+    Rack {
+        rack: String,
+        under_way: usize,
+        limit: usize,
+    },
+    Switch {
+        switch: String,
+        under_way: usize,
+        limit: usize,
+    },
+    Canary {
+        run: RunId,
+        host: String,
+    },
 }
 
 impl Reason {

@@ -24,12 +24,8 @@ impl Supervisor {
         self.give_up_behind_canaries().await;
         let begun: Vec<RunId> = self.waiting_where(|entry| entry.begun).map(|entry| entry.run).collect();
         begun.into_iter().for_each(|run| self.start(run));
-        let counted: Vec<Entry> = self
-            .entries
-            .values()
-            .filter(|entry| entry.begun || !self.resting.contains(&entry.run))
-            .cloned()
-            .collect();
+        let counted: Vec<Entry> =
+            self.entries.values().filter(|entry| entry.begun || !self.resting.contains(&entry.run)).cloned().collect();
         let mut queued = line(&counted, &self.caps);
         let begin = queued.iter().take_while(|queued| queued.reason == Reason::Next).count();
         for next in queued.drain(..begin) {

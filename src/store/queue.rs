@@ -16,7 +16,8 @@ use crate::domain::queue::{Canary, Caps, Entry, Queued, Verdict, line};
 const CAPS: &str = "limits";
 
 /// The canary is joined by its own row: how it stands is read with the run that waits for it.
-const ENTRY: &str = "SELECT run.id, run.site, run.placement, run.submitted_at, run.status, run.canary, c.host AS c_host,
+const ENTRY: &str =
+    "SELECT run.id, run.site, run.placement, run.submitted_at, run.status, run.canary, c.host AS c_host,
                      c.status AS c_status, c.failure AS c_failure
                      FROM run LEFT JOIN run c ON c.id = run.canary WHERE run.finished_at IS NULL";
 
@@ -43,7 +44,8 @@ fn queue(sql: &Sql<'_>) -> Result<Vec<Queued>, StoreError> {
     if entries.iter().all(|entry| entry.begun) {
         return Ok(Vec::new());
     }
-    let caps = sql.first("SELECT value FROM meta WHERE key = ?1", params![CAPS], |row| from_json(row, "value", "meta"))?;
+    let caps =
+        sql.first("SELECT value FROM meta WHERE key = ?1", params![CAPS], |row| from_json(row, "value", "meta"))?;
     Ok(line(&entries, &caps.unwrap_or_default()))
 }
 

@@ -206,6 +206,17 @@ impl Store {
         })
     }
 
+    /// The run that a device has now, and who started it.
+    pub fn active_run_of(&self, netbox_id: u64) -> Result<Option<(RunId, String)>, StoreError> {
+        self.read(|sql| {
+            sql.first(
+                "SELECT id, submitted_by FROM run WHERE netbox_id = ?1 AND finished_at IS NULL",
+                params![signed(netbox_id)],
+                |row| Ok((run_id(row, "id", "run")?, get(row, "submitted_by", "run")?)),
+            )
+        })
+    }
+
     /// The newest run of each host.
     pub fn last_runs(&self) -> Result<Vec<RunRow>, StoreError> {
         let newest = "id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY host ORDER BY submitted_at DESC, \

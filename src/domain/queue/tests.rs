@@ -78,7 +78,8 @@ fn each_limit_says_its_name_and_how_full_it_is_the_narrowest_first() {
     );
 
     let caps = Caps { per_switch: Some(1), ..NONE };
-    let entries = [of_switches(1, &["leaf-1", "leaf-2"]), of_switches(2, &["leaf-3", "leaf-2"]), of_switches(3, &["leaf-3"])];
+    let entries =
+        [of_switches(1, &["leaf-1", "leaf-2"]), of_switches(2, &["leaf-3", "leaf-2"]), of_switches(3, &["leaf-3"])];
     assert_eq!(
         told(&entries, &caps),
         ["1: next to begin", "3: next to begin", "2: limit of switch leaf-3, 1 of 1 under way"]
