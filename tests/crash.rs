@@ -4,6 +4,8 @@
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/binary.rs"]
 mod binary;
+#[path = "support/pool.rs"]
+mod pool;
 
 use std::collections::BTreeMap;
 
@@ -43,21 +45,28 @@ fn a_run_killed_in_any_phase_ends_as_the_undisturbed_one() {
         once_only(&lab.writes())
     };
     assert!(!undisturbed.is_empty());
-    let phases = Phase::ALL.into_iter().filter(|phase| *phase != Phase::DriverSwitch);
-    for phase in phases {
-        let lab = LabProcess::start(SPEED, None);
-        let mut running = Running::start(lab.command(&["enroll", HOST, "--json"]));
-        let needle = format!("\"phase\":\"{}\"", phase.as_str());
-        let seen = running.wait_for(phase.as_str(), |line| line.contains("phase_started") && line.contains(&needle));
-        assert!(seen.is_some(), "{}: the phase was never entered: {}", phase.as_str(), running.end());
-        running.kill();
+    let phases: Vec<Phase> = Phase::ALL.into_iter().filter(|phase| *phase != Phase::DriverSwitch).collect();
+    pool::each(&phases, |phase| killed_in(*phase, &undisturbed));
+}
+
+fn killed_in(phase: Phase, undisturbed: &BTreeMap<String, usize>) {
+    let phase = phase.as_str();
+    let lab = LabProcess::start(SPEED, None);
+    let mut running = Running::start(lab.command(&["enroll", HOST, "--json"]));
+    let needle = format!("\"phase\":\"{phase}\"");
+    let seen = running.wait_for(phase, |line| line.contains("phase_started") && line.contains(&needle));
+    assert!(seen.is_some(), "{phase}: the phase was never entered: {}", running.end());
+    running.kill();
+    let runs = || lab.run(&["runs", "list", "--json"]).events();
+    // The last phase is short: where the kill came too late, there is nothing to resume.
+    let ended = phase == Phase::Finalize.as_str() && runs()[0]["status"] == "succeeded";
+    if !ended {
         let ended = lab.run(&["enroll", HOST, "--json"]);
-        assert_eq!(ended.code(), Some(0), "{}: {ended}", phase.as_str());
+        assert_eq!(ended.code(), Some(0), "{phase}: {ended}");
         assert_eq!(ended.finished(HOST)["status"], "succeeded");
-        let runs = lab.run(&["runs", "list", "--json"]).events();
-        assert_eq!(runs.len(), 1, "{}: the run was resumed, not begun anew: {runs:#?}", phase.as_str());
-        assert_eq!(once_only(&lab.writes()), undisturbed, "{}: writes that happen once", phase.as_str());
     }
+    assert_eq!(runs().len(), 1, "{phase}: the run was resumed, not begun anew: {:#?}", runs());
+    assert_eq!(once_only(&lab.writes()), *undisturbed, "{phase}: writes that happen once");
 }
 
 /// Proves: G3

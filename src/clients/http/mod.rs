@@ -1,26 +1,38 @@
 //! HTTP as every REST client here uses it: bounded in time and size, classified, never redirected by itself, never logging
 //! a secret.
 
-use std::sync::Arc;
+mod error;
+mod message;
+mod trust;
+
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::HeaderMap;
 pub use reqwest::{Method, StatusCode};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
-use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+use secrecy::ExposeSecret;
 use url::Url;
+
+pub use error::HttpError;
+pub use message::{Answer, Auth, Request};
 
 use super::rehearsal::{Ask, Met, Rehearsal};
 use super::trail;
 use crate::config::settings::Trust;
 use crate::domain::text::neutralize_to;
+use error::chain;
+use message::sensitive;
+use trust::{only_ca, pinned};
 
 /// The largest body that is read. NetBox pages of 1000 devices with context stay below 4 MB.
 pub const BODY_MAX: usize = 32 * 1024 * 1024;
+
+/// How long an idle connection is taken for open. The shortest that servers keep theirs by default is 2 s (gunicorn's), and
+/// a request that meets the end of one is lost, with nobody knowing whether it was carried out.
+const IDLE: Duration = Duration::from_millis(1500);
+
+/// A connection that breaks so soon was most likely at its end when the request came.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// One server, reached over one connection pool.
 #[derive(Clone)]
@@ -60,197 +72,6 @@ impl Default for HttpOptions {
     }
 }
 
-/// A request. The path is joined to the client's base.
-#[derive(Debug, Clone)]
-pub struct Request {
-    pub method: Method,
-    /// Path and query, percent-encoded; or a whole URL of the same origin.
-    pub path: String,
-    pub query: Vec<(String, String)>,
-    pub headers: Vec<(HeaderName, HeaderValue)>,
-    pub auth: Auth,
-    pub body: Option<Value>,
-    pub timeout: Option<Duration>,
-}
-
-/// Who asks. Printed as nothing.
-#[derive(Clone, Default)]
-pub enum Auth {
-    #[default]
-    None,
-    Basic {
-        username: String,
-        password: SecretString,
-    },
-    /// The whole value of the header `Authorization`.
-    Authorization(SecretString),
-    /// The value of a header of its own, such as `X-Auth-Token`.
-    Header {
-        name: &'static str,
-        value: SecretString,
-    },
-}
-
-impl std::fmt::Debug for Auth {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Auth(***)")
-    }
-}
-
-impl Request {
-    pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Request {
-            method,
-            path: path.into(),
-            query: vec![],
-            headers: vec![],
-            auth: Auth::None,
-            body: None,
-            timeout: None,
-        }
-    }
-
-    pub fn get(path: impl Into<String>) -> Self {
-        Self::new(Method::GET, path)
-    }
-
-    pub fn query(mut self, key: impl Into<String>, value: impl ToString) -> Self {
-        self.query.push((key.into(), value.to_string()));
-        self
-    }
-
-    /// Adds a header; a value that no header can carry is left out, since it came from outside.
-    pub fn header(mut self, name: &'static str, value: &str) -> Self {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            self.headers.push((HeaderName::from_static(name), value));
-        }
-        self
-    }
-
-    pub fn auth(mut self, auth: Auth) -> Self {
-        self.auth = auth;
-        self
-    }
-
-    pub fn json(mut self, body: Value) -> Self {
-        self.body = Some(body);
-        self
-    }
-
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-}
-
-/// An answer, whatever its status.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: Vec<u8>,
-    /// What was asked, for messages: `GET /v1/nodes`.
-    pub asked: String,
-}
-
-/// Why there is no answer, or none that can be used.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum HttpError {
-    #[error("{asked}: {host} refused the connection")]
-    Refused { asked: String, host: String },
-    #[error("{asked}: the name '{host}' could not be resolved")]
-    Dns { asked: String, host: String },
-    #[error("{asked}: no connection to {host}: {cause}")]
-    Connect { asked: String, host: String, cause: String },
-    #[error("{asked}: no answer from {host} in {seconds} s")]
-    Timeout { asked: String, host: String, seconds: u64 },
-    #[error("{asked}: the certificate of {host} is not trusted: {cause}")]
-    Tls { asked: String, host: String, cause: String },
-    #[error("{asked}: the connection to {host} broke off: {cause}")]
-    Broken { asked: String, host: String, cause: String },
-    #[error("{asked}: the answer of {host} is larger than {limit} bytes")]
-    TooLarge { asked: String, host: String, limit: usize },
-    /// Cut on its way: what stands between, or a server that dies while it answers.
-    #[error("{asked}: the JSON in the answer of {host} ends in the middle, after {bytes} bytes")]
-    CutShort { asked: String, host: String, bytes: usize },
-    #[error("{asked}: the answer of {host} is not JSON: {cause}")]
-    NotJson { asked: String, host: String, cause: String },
-    #[error("'{url}' is not on {host}: credentials go only to the host they are for")]
-    ForeignUrl { url: String, host: String },
-    #[error("no HTTP client for {host}: {cause}")]
-    Setup { host: String, cause: String },
-    /// This client only reads, and what the request would come to cannot be imagined (G14).
-    #[error("{asked}: a plan sends nothing that changes something, and cannot foresee what {host} would answer")]
-    ReadOnly { asked: String, host: String },
-}
-
-impl HttpError {
-    /// Whether the same request can succeed later: the server was not reached, or did not answer in time, or not to the end.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            HttpError::Refused { .. }
-            | HttpError::Dns { .. }
-            | HttpError::Connect { .. }
-            | HttpError::Timeout { .. }
-            | HttpError::CutShort { .. }
-            | HttpError::Broken { .. } => true,
-            HttpError::Tls { .. }
-            | HttpError::TooLarge { .. }
-            | HttpError::NotJson { .. }
-            | HttpError::ForeignUrl { .. }
-            | HttpError::Setup { .. }
-            | HttpError::ReadOnly { .. } => false,
-        }
-    }
-
-    /// Why there is no answer, in a word or two.
-    fn word(&self) -> &'static str {
-        match self {
-            HttpError::Refused { .. } => "refused",
-            HttpError::Dns { .. } => "name not resolved",
-            HttpError::Connect { .. } => "no connection",
-            HttpError::Timeout { .. } => "no answer in time",
-            HttpError::Tls { .. } => "certificate not trusted",
-            HttpError::Broken { .. } => "broken off",
-            HttpError::TooLarge { .. } => "too large",
-            HttpError::CutShort { .. } => "ends in the middle",
-            HttpError::NotJson { .. } => "not JSON",
-            HttpError::ForeignUrl { .. } | HttpError::Setup { .. } | HttpError::ReadOnly { .. } => "not sent",
-        }
-    }
-}
-
-impl Answer {
-    /// The body as JSON. An empty body is `null`.
-    pub fn json(&self) -> Result<Value, HttpError> {
-        if self.body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Value::Null);
-        }
-        serde_json::from_slice(&self.body).map_err(|e| self.not_json(&e, "the server"))
-    }
-
-    /// What an error of the JSON means. A document that ends in the middle may be whole the next time; everything else
-    /// never was JSON.
-    pub fn not_json(&self, error: &serde_json::Error, host: &str) -> HttpError {
-        let (asked, host) = (self.asked.clone(), host.to_owned());
-        if error.is_eof() {
-            return HttpError::CutShort { asked, host, bytes: self.body.len() };
-        }
-        HttpError::NotJson { asked, host, cause: format!("{error}; it begins '{}'", self.excerpt()) }
-    }
-
-    /// The first characters of the body, safe to show.
-    pub fn excerpt(&self) -> String {
-        let head = &self.body[..self.body.len().min(600)];
-        neutralize_to(String::from_utf8_lossy(head).trim(), 300)
-    }
-
-    /// A header as text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-}
-
 impl HttpClient {
     /// A client for one server. `base` may have a path; requests are joined below it.
     pub fn new(system: &'static str, base: &Url, options: &HttpOptions) -> Result<Self, HttpError> {
@@ -264,6 +85,7 @@ impl HttpClient {
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("muster/", env!("CARGO_PKG_VERSION")))
             .no_proxy()
+            .pool_idle_timeout(IDLE)
             .tcp_nodelay(true);
         if !options.keep_alive {
             builder = builder.pool_max_idle_per_host(0);
@@ -381,7 +203,23 @@ impl HttpClient {
         outcome
     }
 
+    /// A read whose connection breaks at once is sent a second time, on a new connection (RFC 9110, 9.2.2): the server may
+    /// have closed an idle one in that moment. A write never is: it may have been carried out.
     async fn exchange(&self, request: Request, url: Url, asked: &str) -> Result<Answer, HttpError> {
+        if !matches!(request.method, Method::GET | Method::HEAD) {
+            return self.exchange_once(request, url, asked).await;
+        }
+        let began = Instant::now();
+        match self.exchange_once(request.clone(), url.clone(), asked).await {
+            Err(HttpError::Broken { cause, .. }) if began.elapsed() < AT_ONCE => {
+                tracing::debug!(system = self.system, request = %asked, %cause, "asked again on a new connection");
+                self.exchange_once(request, url, asked).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn exchange_once(&self, request: Request, url: Url, asked: &str) -> Result<Answer, HttpError> {
         let limit = request.timeout.unwrap_or(self.timeout);
         let mut builder = self.inner.request(request.method, url).timeout(limit);
         if !request.query.is_empty() {
@@ -399,12 +237,12 @@ impl HttpClient {
         if let Some(body) = &request.body {
             builder = builder.json(body);
         }
-        let response = builder.send().await.map_err(|e| self.classify(e, asked, limit))?;
+        let response = builder.send().await.map_err(|e| HttpError::of(e, asked, self.host(), limit))?;
         let (status, headers) = (response.status(), response.headers().clone());
         let mut body = Vec::new();
         let mut stream = response.bytes_stream();
         while let Some(chunk) = stream.next().await {
-            let chunk = chunk.map_err(|e| self.classify(e, asked, limit))?;
+            let chunk = chunk.map_err(|e| HttpError::of(e, asked, self.host(), limit))?;
             if body.len() + chunk.len() > self.body_max {
                 return Err(HttpError::TooLarge { asked: asked.to_owned(), host: self.host(), limit: self.body_max });
             }
@@ -428,26 +266,6 @@ impl HttpClient {
         }
         Ok(joined)
     }
-
-    fn classify(&self, error: reqwest::Error, asked: &str, limit: Duration) -> HttpError {
-        let (asked, host) = (asked.to_owned(), self.host());
-        if error.is_timeout() {
-            return HttpError::Timeout { asked, host, seconds: limit.as_secs() };
-        }
-        let cause = chain(&error.without_url());
-        let low = cause.to_ascii_lowercase();
-        if low.contains("certificate") || low.contains("unknownissuer") || low.contains("notvalidforname") {
-            HttpError::Tls { asked, host, cause }
-        } else if low.contains("connection refused") {
-            HttpError::Refused { asked, host }
-        } else if low.contains("dns error") || low.contains("failed to lookup") {
-            HttpError::Dns { asked, host }
-        } else if low.contains("error trying to connect") || low.contains("client error (connect)") {
-            HttpError::Connect { asked, host, cause }
-        } else {
-            HttpError::Broken { asked, host, cause }
-        }
-    }
 }
 
 /// Host and port of a URL; IPv6 in brackets.
@@ -456,96 +274,6 @@ fn host_of(url: &Url) -> String {
         (Some(host), Some(port)) => format!("{host}:{port}"),
         (Some(host), None) => host.to_owned(),
         (None, _) => url.to_string(),
-    }
-}
-
-/// A secret as a header value that debug output does not show. An impossible value becomes an empty one, which the
-/// server refuses.
-fn sensitive(value: &SecretString) -> HeaderValue {
-    let mut header = HeaderValue::from_str(value.expose_secret()).unwrap_or(HeaderValue::from_static(""));
-    header.set_sensitive(true);
-    header
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        source = cause.source();
-    }
-    neutralize_to(&text, 300)
-}
-
-fn only_ca(pem: &[u8]) -> Result<rustls::ClientConfig, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    for der in CertificateDer::pem_slice_iter(pem) {
-        roots.add(der.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
-    }
-    if roots.is_empty() {
-        return Err("no certificate in it".to_owned());
-    }
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().map_err(|e| e.to_string())?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn pinned(fingerprint: [u8; 32]) -> Result<rustls::ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        rustls::ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
-    let verifier = Arc::new(PinnedCertificate { fingerprint, provider });
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
-}
-
-/// Trusts exactly one certificate, whatever its name, issuer or date.
-#[derive(Debug)]
-struct PinnedCertificate {
-    fingerprint: [u8; 32],
-    provider: Arc<rustls::crypto::CryptoProvider>,
-}
-
-impl ServerCertVerifier for PinnedCertificate {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if Sha256::digest(end_entity)[..] == self.fingerprint {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(rustls::Error::General("the certificate is not the pinned one".to_owned()))
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &rustls::DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &rustls::DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -589,6 +317,48 @@ mod tests {
         assert_eq!(rehearsal.refused().as_deref(), Some("POST /anything"));
         assert!(rehearsal.writes().is_empty());
         assert!(listener.accept().is_err(), "something was connected to");
+    }
+
+    /// A server that closes each connection behind its first request, without a word, as one does that an idle connection
+    /// has become too old for. Says what it was asked, connection by connection.
+    fn closing_server(answers_after: usize) -> (String, std::thread::JoinHandle<Vec<String>>) {
+        use std::io::{BufRead, BufReader, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let serving = std::thread::spawn(move || {
+            let mut asked = Vec::new();
+            while asked.len() <= answers_after {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+                asked.push(lines.by_ref().take_while(|line| !line.is_empty()).next().unwrap());
+                if asked.len() > answers_after {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+                }
+            }
+            asked
+        });
+        (base, serving)
+    }
+
+    #[tokio::test]
+    async fn a_read_whose_connection_breaks_at_once_is_asked_again_and_a_write_never() {
+        let (base, asked) = closing_server(1);
+        let answer = client(&base).send(Request::get("/a")).await.unwrap();
+        assert_eq!(answer.status, StatusCode::OK);
+        assert_eq!(asked.join().unwrap(), ["GET /a HTTP/1.1", "GET /a HTTP/1.1"]);
+
+        let (base, asked) = closing_server(1);
+        let error =
+            client(&base).send(Request::new(Method::PATCH, "/a").json(serde_json::Value::Null)).await.unwrap_err();
+        assert!(matches!(error, HttpError::Broken { .. }), "{error}");
+        client(&base).send(Request::get("/b")).await.unwrap();
+        assert_eq!(asked.join().unwrap(), ["PATCH /a HTTP/1.1", "GET /b HTTP/1.1"]);
+
+        let (base, asked) = closing_server(2);
+        let error = client(&base).send(Request::get("/a")).await.unwrap_err();
+        assert!(matches!(error, HttpError::Broken { .. }) && error.is_transient(), "{error}");
+        client(&base).send(Request::get("/b")).await.unwrap();
+        assert_eq!(asked.join().unwrap().len(), 3, "once more, and no more");
     }
 
     #[tokio::test]
