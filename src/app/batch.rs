@@ -40,6 +40,7 @@ pub enum Verdict {
     GoesOn {
         host: String,
         run: RunId,
+        by: String,
     },
     /// A name before it means the same device.
     Again {
@@ -64,21 +65,26 @@ impl App {
             (name, Ok(device))
         });
         // The first of each device is found before any of them is asked about.
-        let judged: Vec<(&Name, Result<Device, Verdict>)> = judged.collect();
-        futures::stream::iter(judged)
-            .map(|(name, found)| async move {
-                let verdict = match found {
-                    Ok(device) => match self.judge_one(&device, name.even_deployed, params, by).await {
-                        Ok(verdict) => verdict,
-                        Err(refusal) => Verdict::Refused(refusal),
-                    },
-                    Err(verdict) => verdict,
-                };
-                Judged { name: name.text.clone(), verdict }
-            })
-            .buffered(AT_ONCE)
-            .collect()
-            .await
+        let found: Vec<(&Name, Result<Device, Verdict>)> = judged.collect();
+        let asked: Vec<_> = found.into_iter().map(|(name, found)| self.judge_found(name, found, params, by)).collect();
+        futures::stream::iter(asked).buffered(AT_ONCE).collect().await
+    }
+
+    async fn judge_found(
+        &self,
+        name: &Name,
+        found: Result<Device, Verdict>,
+        params: &EnrollParams,
+        by: &str,
+    ) -> Judged {
+        let verdict = match found {
+            Ok(device) => {
+                let verdict = self.judge_one(&device, name.even_deployed, params, by).await;
+                verdict.unwrap_or_else(Verdict::Refused)
+            }
+            Err(verdict) => verdict,
+        };
+        Judged { name: name.text.clone(), verdict }
     }
 
     async fn judge_one(
@@ -94,7 +100,7 @@ impl App {
             let view = RunView::of(&store.records(run)?);
             let same = view.request.is_some_and(|request| request.params == *params);
             let host = device.name.clone();
-            return if same { Ok(Verdict::GoesOn { host, run }) } else { Err(SubmitError::Busy { run, by }) };
+            return if same { Ok(Verdict::GoesOn { host, run, by }) } else { Err(SubmitError::Busy { run, by }) };
         }
         if !even_deployed && let Some(what_lives_there) = deployed(store, &request)? {
             return Err(SubmitError::Deployed(what_lives_there));

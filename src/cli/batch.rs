@@ -55,7 +55,7 @@ pub async fn start(app: &App, command: &Enroll, listed: &[String]) -> Result<Sta
     for Judged { verdict, .. } in judged {
         match verdict {
             Verdict::Enroll(request) => requests.push(*request),
-            Verdict::GoesOn { host, run } => runs.push(Followed { run, host }),
+            Verdict::GoesOn { host, run, .. } => runs.push(Followed { run, host }),
             Verdict::Again { .. } | Verdict::Refused(_) => {}
         }
     }
@@ -108,7 +108,7 @@ fn object(judged: &Judged) -> Option<serde_json::Value> {
     let name = &judged.name;
     match &judged.verdict {
         Verdict::Enroll(_) => None,
-        Verdict::GoesOn { host, run } => Some(json!({ "event": "resumed", "run": run, "host": host })),
+        Verdict::GoesOn { host, run, .. } => Some(json!({ "event": "resumed", "run": run, "host": host })),
         Verdict::Again { host } => Some(json!({ "event": "repeated", "name": name, "host": host })),
         Verdict::Refused(refusal) => Some(json!({
             "event": "refused", "host": name, "code": refusal.code(), "message": refusal.to_string(),

@@ -115,6 +115,18 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// In a few words, for a column.
+    pub fn brief(&self) -> String {
+        match self {
+            Reason::Next => "next to begin".to_owned(),
+            Reason::Total { .. } => "total limit".to_owned(),
+            Reason::Site { site, .. } => format!("limit of site {site}"),
+            Reason::Rack { rack, .. } => format!("limit of rack {rack}"),
+            Reason::Switch { switch, .. } => format!("limit of switch {switch}"),
+            Reason::Canary { host, .. } => format!("waits for canary {host}"),
+        }
+    }
+
     /// The word for scripts.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -147,7 +147,7 @@ fn under_way(model: &Model, view: &RunView, width: usize) -> Vec<NowLine> {
         push(&mut out, Lead::Sign(Status::Warned), &text, width, Meaning::Warn);
     }
     match view.state() {
-        RunState::Queued => push(&mut out, Lead::Sign(Status::Queued), "queued, not begun yet", width, Meaning::Text),
+        RunState::Queued => queued(model, view, width, &mut out),
         _ => match (&view.wait, view.activity()) {
             (Some(wait), _) => waiting(model, view, wait, width, &mut out),
             (None, Some(activity)) => {
@@ -174,6 +174,16 @@ fn under_way(model: &Model, view: &RunView, width: usize) -> Vec<NowLine> {
         },
     }
     out
+}
+
+/// At which place it stands and what holds it; what it would do is in the phases.
+fn queued(model: &Model, view: &RunView, width: usize, out: &mut Vec<NowLine>) {
+    let Some(queued) = view.run.and_then(|run| model.queue.get(&run)) else {
+        return push(out, Lead::Sign(Status::Queued), "queued, not begun yet", width, Meaning::Text);
+    };
+    let place = format!("queued at place {} of {}", queued.place, model.queue.len());
+    push(out, Lead::Sign(Status::Queued), &place, width, Meaning::Strong);
+    push(out, Lead::None, &queued.reason.to_string(), width, Meaning::Text);
 }
 
 /// What for, since when, when the next look is, and when patience ends: never a bare spinner.
