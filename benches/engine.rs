@@ -146,7 +146,7 @@ fn start(store: &Store) -> Engine {
         journal: Arc::new(store.clone()),
         dispatch: Arc::new(Hands),
         workflows: Workflows::new().with("bench", workflow),
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(SystemClock::default()),
         limits: Limits { runs: 10_000, activities: 64, ..Limits::default() },
     })
     .unwrap()

@@ -68,7 +68,7 @@ async fn an_intent_is_on_the_disk_before_its_effect_begins_and_the_result_before
 }
 
 fn clock() -> Arc<SystemClock> {
-    Arc::new(SystemClock)
+    Arc::new(SystemClock::default())
 }
 
 /// Proves: G11

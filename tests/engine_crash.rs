@@ -272,7 +272,7 @@ async fn a_program_that_stops_in_order_keeps_what_ends_in_time_and_repeats_the_r
         result(cx.activity::<C>(b, options()).await?)
     };
     let workflows = Workflows::new().with("test", workflow);
-    let first = engine(Arc::new(store.clone()), &world, workflows.clone(), Arc::new(SystemClock));
+    let first = engine(Arc::new(store.clone()), &world, workflows.clone(), Arc::new(SystemClock::default()));
     first.resume_all().await.unwrap();
     until("both are at work", || world.count("test.b") == 2).await;
     first.shutdown().await;
@@ -280,7 +280,7 @@ async fn a_program_that_stops_in_order_keeps_what_ends_in_time_and_repeats_the_r
     assert_eq!(world.count("test.c"), 0, "nothing new is begun");
 
     let world = World::new();
-    let second = engine(Arc::new(store.clone()), &world, workflows, Arc::new(SystemClock));
+    let second = engine(Arc::new(store.clone()), &world, workflows, Arc::new(SystemClock::default()));
     second.resume_all().await.unwrap();
     assert_eq!(said(&store, runs[0]).await, "test.c(ends)");
     assert_eq!(said(&store, runs[1]).await, "test.c(test.b(breaks off))");
@@ -352,8 +352,12 @@ async fn a_cancel_reaches_a_run_that_waits_for_room_after_a_restart() {
     store.append(run, 1, vec![(at(1), Body::Journal(intent))]).await.unwrap();
     let world = World::new();
     let workflow = |cx: LocalCx, _| async move { result(cx.activity::<A>("x".into(), options()).await?) };
-    let engine =
-        engine(Arc::new(store.clone()), &world, Workflows::new().with("test", workflow), Arc::new(SystemClock));
+    let engine = engine(
+        Arc::new(store.clone()),
+        &world,
+        Workflows::new().with("test", workflow),
+        Arc::new(SystemClock::default()),
+    );
     engine.cancel(run, "eve").await.unwrap();
     let left = vec!["'test.a' was broken off: it may have happened, whole or in part".to_owned()];
     assert_eq!(outcome(&store, run).await, Outcome::Cancelled { by: "eve".into(), left, why: None });
@@ -419,7 +423,7 @@ async fn a_journal_that_the_code_does_not_fit_ends_that_run_alone_and_touches_no
         let workflows = workflows.with("sane", |_, _| async { result("fine") });
         store.append(sane, 1, vec![]).await.unwrap();
         let world = World::new();
-        let engine = engine(Arc::new(store.clone()), &world, workflows, Arc::new(SystemClock));
+        let engine = engine(Arc::new(store.clone()), &world, workflows, Arc::new(SystemClock::default()));
         engine.launch(run);
         let failure = failure(&store, run).await;
         assert_eq!(failure.code, FailureCode::JournalDiverged);
@@ -454,7 +458,7 @@ async fn a_run_of_before_a_change_keeps_to_its_old_path_and_a_new_one_takes_the_
         result(cx.activity::<C>("new".into(), options()).await?)
     };
     let (_folder, whole) = store();
-    let (run, clock) = (submit(&whole, request(1)).await, Arc::new(SystemClock));
+    let (run, clock) = (submit(&whole, request(1)).await, Arc::new(SystemClock::default()));
     let world = World::new();
     world.on("test.b", |_, call| async move {
         call.stop.cancelled().await;
@@ -590,7 +594,7 @@ async fn an_error_of_the_engine_itself_takes_only_the_run_that_met_it() {
     let world = World::new();
     let workflow = |cx: LocalCx, _| async move { result(cx.activity::<A>("x".into(), options()).await?) };
     let journal = Arc::new(Breaks { store: store.clone(), next: AtomicBool::new(true) });
-    let engine = engine(journal, &world, Workflows::new().with("test", workflow), Arc::new(SystemClock));
+    let engine = engine(journal, &world, Workflows::new().with("test", workflow), Arc::new(SystemClock::default()));
     engine.launch(bad);
     let failure = failure(&store, bad).await;
     assert_eq!(failure.code, FailureCode::InternalError);

@@ -113,7 +113,8 @@ async fn the_process_that_is_killed() {
         });
     }
     let journal = StandsStill { store: store.clone(), left: AtomicI64::new(appends.abs()), before: appends < 0 };
-    let engine = engine(Arc::new(journal), &world, Workflows::new().with("test", workflow), Arc::new(SystemClock));
+    let engine =
+        engine(Arc::new(journal), &world, Workflows::new().with("test", workflow), Arc::new(SystemClock::default()));
     engine.resume_all().await.unwrap();
     let run = the_run();
     while !matches!(events(&store, run).last(), Some(Event::Finished { .. })) {

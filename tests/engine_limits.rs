@@ -32,7 +32,7 @@ fn workflows() -> Workflows {
 }
 
 fn engine_with(store: &Store, world: &Arc<World>, limits: Limits) -> Engine {
-    limited(Arc::new(store.clone()), world, workflows(), Arc::new(SystemClock), limits)
+    limited(Arc::new(store.clone()), world, workflows(), Arc::new(SystemClock::default()), limits)
 }
 
 /// A world whose activities stand until they are let go, one by one.

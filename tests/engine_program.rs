@@ -120,7 +120,7 @@ async fn a_host_that_no_ironic_manages_ends_its_run_before_any_request() {
     let netbox = MockServer::start().await;
     let folder = tempfile::tempdir().unwrap();
     let env = env(&folder, &netbox.uri()).await;
-    let engine = Engine::start(&env, Arc::new(SystemClock)).unwrap();
+    let engine = Engine::start(&env, Arc::new(SystemClock::default())).unwrap();
     for (id, class) in [(1, None), (2, Some("SWITCH"))] {
         let run = RunId(Uuid::now_v7());
         let mut request = request(id);

@@ -99,7 +99,7 @@ impl App {
             refresh_nodes: Notify::new(),
             clients,
         });
-        let engine = Engine::start(&env, Arc::new(SystemClock)).map_err(OpenError::Threads)?;
+        let engine = Engine::start(&env, Arc::new(SystemClock::default())).map_err(OpenError::Threads)?;
         let app = App {
             inner: Arc::new(Inner {
                 rules: Rules::for_sites(settings.sites.keys().cloned()),

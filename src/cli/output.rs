@@ -80,6 +80,7 @@ pub fn sentence(record: &RunRecord) -> Option<String> {
             },
             Observation::Resumed { by } => format!("was interrupted, goes on under {by}"),
             Observation::Requests { .. }
+            | Observation::Stopped { .. }
             | Observation::Attempt { .. }
             | Observation::Links { .. }
             | Observation::Verified { .. }

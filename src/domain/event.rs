@@ -224,6 +224,10 @@ pub enum Observation {
     Resumed {
         by: String,
     },
+    /// The program stopped in order while an activity was at work, which begins again at the next start.
+    Stopped {
+        by: String,
+    },
     /// What an attempt of an activity asked of other systems. It stands behind what was seen by that.
     Requests {
         seq: u32,

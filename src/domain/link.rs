@@ -77,12 +77,13 @@ pub struct LinkGuard {
     max_gap: Duration,
     observed: Duration,
     last_all_down_at: Option<jiff::Timestamp>,
+    gaps: u32,
 }
 
 impl LinkGuard {
     /// A guard whose clock starts with the first reading; call it once the node is powered on (L1).
     pub fn new(budget: Duration, max_gap: Duration) -> Self {
-        LinkGuard { budget, max_gap, observed: Duration::ZERO, last_all_down_at: None }
+        LinkGuard { budget, max_gap, observed: Duration::ZERO, last_all_down_at: None, gaps: 0 }
     }
 
     /// Takes the readings of one poll. An empty list is a reading that doesn't exist, so it is unknown, never "all down".
@@ -99,6 +100,8 @@ impl LinkGuard {
             let gap = Duration::try_from(at.duration_since(last)).unwrap_or(Duration::ZERO);
             if gap <= self.max_gap {
                 self.observed += gap;
+            } else {
+                self.gaps += 1;
             }
         }
         self.last_all_down_at = Some(at);
@@ -107,6 +110,11 @@ impl LinkGuard {
         } else {
             GuardVerdict::AllDown { observed: self.observed }
         }
+    }
+
+    /// How often nothing was read for longer than a gap may be.
+    pub fn gaps(&self) -> u32 {
+        self.gaps
     }
 
     /// How much of the budget is left.

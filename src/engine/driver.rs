@@ -95,6 +95,8 @@ pub(super) struct Driver {
     /// That the run was interrupted and goes on: part of its story, never read by a replay. It is written with the first
     /// thing that comes of going on, so that resuming costs no commit of its own.
     pub resumed: Option<(Timestamp, Body)>,
+    /// Starts of what is at work that were lost with the program.
+    pub lost_starts: u32,
     /// What is to be appended next.
     pub batch: Vec<(Timestamp, Body)>,
     pub next_n: u64,
@@ -119,18 +121,24 @@ pub(super) async fn drive(
         Ok(driver) => driver,
         Err(end) => return end,
     };
+    let interrupted = !after.as_ref().is_some_and(StoreError::is_transient);
     if let Some(error) = after {
         // Nothing is started before the store has taken a record again.
         let text = format!("goes on after: {error}");
         driver.record(driver.now(), Body::Observation(Observation::Note { system: "muster".to_owned(), text }));
     }
-    match driver.go(&mut inbox).await {
+    match driver.go(&mut inbox, interrupted).await {
         Ok(end) => end,
         Err(end) => {
             driver.let_go(&mut inbox).await;
             end
         }
     }
+}
+
+/// The program by its name and version.
+pub(super) fn program() -> String {
+    format!("muster {}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Ends a run without driving it.
@@ -146,16 +154,19 @@ pub(super) async fn finish(shared: &Shared, run: RunId, events: Vec<Event>) -> R
 }
 
 impl Driver {
-    async fn go(&mut self, inbox: &mut mpsc::UnboundedReceiver<Message>) -> Result<End, End> {
-        if self.next_n > 1 && self.result.is_none() {
-            let by = format!("muster {}", env!("CARGO_PKG_VERSION"));
-            self.resumed = Some((self.now(), Body::Observation(Observation::Resumed { by })));
+    /// `interrupted`: the program ended, or the engine broke. A run that only waited for its store was not.
+    async fn go(&mut self, inbox: &mut mpsc::UnboundedReceiver<Message>, interrupted: bool) -> Result<End, End> {
+        if interrupted && self.next_n > 1 && self.result.is_none() {
+            self.resumed = Some((self.now(), Body::Observation(Observation::Resumed { by: program() })));
         }
         self.replay();
         self.take_issued();
         self.state.borrow_mut().go_live();
         self.stop_where_stuck();
         self.drop_unwanted();
+        self.stop_where_poisoned();
+        self.drop_unwanted();
+        self.mark_start();
         let halt = self.shared.hands.halt.clone();
         let mut answers = Vec::new();
         loop {
@@ -198,7 +209,18 @@ impl Driver {
         }
     }
 
-    fn is_over(&self) -> bool {
+    /// That an activity is begun again is on the disk before it is: it may take the program with it.
+    fn mark_start(&mut self) {
+        let begins = {
+            let state = self.state.borrow();
+            state.fresh.iter().any(|seq| matches!(state.open.get(seq), Some(Open::Activity { .. })))
+        };
+        if begins && let Some(resumed) = self.resumed.take() {
+            self.batch.insert(0, resumed);
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
         self.workflow.is_none()
     }
 

@@ -4,11 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokio::sync::mpsc;
 
-use super::driver::{Answers, Driver, Effect, End, Message};
+use super::driver::{Answers, Driver, Effect, End, Message, program};
 use super::history::{Divergence, History};
 use super::replay::{Open, internal};
-use crate::domain::event::{Body, EnrollResult, Event, Outcome};
+use crate::domain::event::{Body, EnrollResult, Event, Observation, Outcome};
+use crate::domain::failure::Failure;
 use crate::workflows::cx::ActivityError;
+
+/// So often an activity is begun again whose start took the program with it.
+const LOST_STARTS: u32 = 5;
 
 impl Driver {
     /// The workflow has given its result: what it left running comes to an end, then the run does. The device is not
@@ -45,7 +49,12 @@ impl Driver {
     pub(super) async fn halt(&mut self, inbox: &mut mpsc::UnboundedReceiver<Message>) -> Result<End, End> {
         let mut answers = Vec::new();
         self.effects.retain(|_, effect| matches!(effect, Effect::Activity { .. }));
+        let at_work: Vec<u32> = self.effects.keys().copied().collect();
         self.wait_for_effects(&mut answers, inbox).await;
+        if at_work.iter().any(|seq| self.state.borrow().open.contains_key(seq)) {
+            // Whoever counts how often an activity took the program with it does not count this.
+            self.record(self.now(), Body::Observation(Observation::Stopped { by: program() }));
+        }
         self.flush(answers).await?;
         Ok(End::Halted)
     }
@@ -116,6 +125,31 @@ impl Driver {
             self.forget_past();
         }
         self.end_workflow(Outcome::Failed { failure: Box::new(internal(phase, message)) });
+    }
+
+    /// The activity that was at work when the program ended was begun so often before, and each time the program ended
+    /// before it did: to begin it once more would end this start, too, and with it every other run (G12).
+    pub(super) fn stop_where_poisoned(&mut self) {
+        if self.is_over() || self.lost_starts < LOST_STARTS {
+            return;
+        }
+        let name = {
+            let state = self.state.borrow();
+            state.fresh.iter().find_map(|seq| match state.open.get(seq) {
+                Some(Open::Activity { name, .. }) => Some(*name),
+                Some(Open::Timer { .. }) | None => None,
+            })
+        };
+        let Some(name) = name else { return };
+        let phase = self.state.borrow().phase;
+        let message = format!(
+            "'{name}' was begun {} times, and each time muster itself ended before it did: it is not begun again",
+            LOST_STARTS + 1
+        );
+        let action = "look in muster's log, and in the system's, for what ended it (a crash, memory, a kill); report it to \
+                      the developers of muster together with the run's records, then retry";
+        let failure = Failure { action: action.to_owned(), ..internal(phase, message) };
+        self.end_workflow(Outcome::Failed { failure: Box::new(failure) });
     }
 
     /// What the code asks for on its own way must be neither journaled nor started nor waited for.

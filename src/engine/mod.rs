@@ -31,7 +31,7 @@ mod slots;
 mod supervisor;
 mod timers;
 
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, Clocks, Machine, ManualClock, SteadyClock, SystemClock};
 pub use handle::{Engine, EngineError, Parts};
 pub use plan::{Rehearsed, plan};
 pub use ports::{Call, Dispatch, Journal, Registry, Workflow, Workflows};

@@ -237,7 +237,8 @@ impl PlanCx {
             | Observation::Node { .. }
             | Observation::Cleaning { .. }
             | Observation::Resumed { .. }
-            | Observation::Requests { .. } => {}
+            | Observation::Requests { .. }
+            | Observation::Stopped { .. } => {}
         }
     }
 

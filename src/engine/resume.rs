@@ -68,7 +68,9 @@ impl Driver {
         let mut past: BTreeMap<u32, attempts::Past> = BTreeMap::new();
         let mut cancelled_by = None;
         let mut changes = Changes::default();
+        let mut last_at = submitted_at;
         for RunRecord { n, at, body, .. } in records {
+            last_at = at;
             changes.note(&body);
             match body {
                 Body::Journal(Event::Finished { .. }) => return Err(End::Finished),
@@ -89,6 +91,10 @@ impl Driver {
                 }
             }
         }
+        if next_n > 1 {
+            shared.hands.clock.continue_from(last_at);
+        }
+        let lost_starts = lost_starts(&tail);
         let state = State::new(run, submitted_at, History::new(events), tail);
         let code = shared.workflows.get(&workflow).cloned();
         let mut driver = Driver {
@@ -104,6 +110,7 @@ impl Driver {
             cancelled_by,
             changes,
             resumed: None,
+            lost_starts,
             batch: Vec::new(),
             next_n,
             say,
@@ -121,4 +128,23 @@ impl Driver {
         }
         Ok(driver)
     }
+}
+
+/// How often the program went on with what was at work, and ended again, out of order, with nothing come of it: nothing
+/// became known, and nothing was written anywhere.
+fn lost_starts(tail: &[Observation]) -> u32 {
+    let (mut lost, mut in_order) = (0, false);
+    for observation in tail {
+        match observation {
+            Observation::Resumed { .. } => {
+                lost += u32::from(!in_order);
+                in_order = false;
+            }
+            Observation::Stopped { .. } => in_order = true,
+            Observation::Wrote { .. } => lost = 0,
+            _ => {}
+        }
+    }
+    // This start is none that was lost where the last one was stopped.
+    if in_order { 0 } else { lost }
 }

@@ -192,6 +192,9 @@ impl Supervisor {
             Err(error) => return self.broken(&error).await,
         };
         self.running.remove(&run);
+        if self.running.is_empty() {
+            self.shared.hands.clock.follow();
+        }
         match end {
             End::Finished => self.forget(run),
             End::Halted => {}

@@ -160,6 +160,9 @@ pub struct BmcBackIn {
     pub since: Timestamp,
     /// It was seen away since then.
     pub seen_away: bool,
+    /// When this look was asked for, by the clock that `since` was taken from. `None` in journals of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

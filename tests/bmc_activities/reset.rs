@@ -13,7 +13,7 @@ use super::Rig;
 const RESET: &str = "POST /redfish/v1/Managers/1/Actions/Manager.Reset";
 
 async fn look(rig: &Rig, since: Timestamp, seen_away: bool) -> BmcBackOut {
-    back(&rig.cx, BmcBackIn { target: rig.target(), since, seen_away }).await.unwrap()
+    back(&rig.cx, BmcBackIn { target: rig.target(), since, seen_away, asked_at: None }).await.unwrap()
 }
 
 /// Proves: B4
@@ -63,7 +63,7 @@ async fn a_bmc_that_does_not_come_back_in_its_budget_is_for_the_rack() {
     let rig = Rig::start().await;
     let long_ago = Timestamp::now() - jiff::SignedDuration::from_hours(1);
     rig.rule(HttpRule { drop: true, ..HttpRule::default() });
-    let input = BmcBackIn { target: rig.target(), since: long_ago, seen_away: true };
+    let input = BmcBackIn { target: rig.target(), since: long_ago, seen_away: true, asked_at: None };
     let failure = back(&rig.cx, input).await.unwrap_err();
     assert_eq!(failure.code, FailureCode::BmcResetTimeout);
     assert!(failure.message.contains("it does not answer"), "{failure}");

@@ -16,8 +16,7 @@ use muster::workflows::cx::{Activity, ActivityError, ActivityOptions, Cancelled,
 use muster::workflows::enroll::enroll;
 use serde_json::Value;
 
-/// What the script answers to an activity: by name, input, and the time since the start.
-pub type World = Box<dyn FnMut(&str, &Value, SignedDuration) -> Result<Value, Failure>>;
+use super::good_world::World;
 
 struct Inner {
     world: World,

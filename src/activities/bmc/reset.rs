@@ -157,7 +157,7 @@ pub async fn back(cx: &ActivityCx, input: BmcBackIn) -> Result<BmcBackOut, Failu
     let out = bmc.settle(outcome).await?;
     let budget = bmc.site.bmc.reset_budget;
     if !out.back
-        && Timestamp::now().duration_since(input.since)
+        && input.asked_at.unwrap_or_else(Timestamp::now).duration_since(input.since)
             > jiff::SignedDuration::try_from(budget).unwrap_or(jiff::SignedDuration::MAX)
     {
         return Err(bmc.fail(
@@ -186,7 +186,8 @@ async fn look_again(bmc: &Bmc<'_>, input: &BmcBackIn) -> Result<BmcBackOut, Trou
         }
         Err(error) => return Err(error.into()),
     };
-    let went_away = input.seen_away || restarted_since(&manager, input.since, Timestamp::now());
+    let went_away =
+        input.seen_away || restarted_since(&manager, input.since, input.asked_at.unwrap_or_else(Timestamp::now));
     let state = manager.text("/Status/State");
     let (back, note) = match (went_away, state.as_deref()) {
         (false, _) => (false, "it answers, and has not gone away yet".to_owned()),

@@ -95,6 +95,8 @@ impl<C: Cx> Enrollment<C> {
         deadline: Timestamp,
     ) -> Result<Polled, ActivityError> {
         let mut pause = self.poll_first();
+        // Whether the look was begun behind the deadline: one that a suspend came into is no ground for a verdict (C-47).
+        let mut is_last = false;
         loop {
             match &look.state {
                 ProvisionState::Available => return Ok(Polled::Available),
@@ -116,7 +118,12 @@ impl<C: Cx> Enrollment<C> {
             }
             let now = self.cx.now();
             if now >= deadline {
-                return Err(self.too_late(node, &look).into());
+                if is_last {
+                    return Err(self.too_late(node, &look).into());
+                }
+                is_last = true;
+                look = self.look(node, PHASE).await?;
+                continue;
             }
             let next_look_at = now.checked_add(pause).unwrap_or(deadline).min(deadline);
             let max_attempts = self.max_attempts();
@@ -125,6 +132,7 @@ impl<C: Cx> Enrollment<C> {
             let text = format!("node is '{}'{step}", look.state);
             let reason = WaitReason { phase: PHASE, kind: WaitKind::Cleaning, text, gives_up_at: Some(deadline) };
             self.cx.sleep_until(next_look_at, reason).await?;
+            is_last = self.cx.now() >= deadline;
             pause = (pause * 2).min(self.poll_max());
             look = self.look(node, PHASE).await?;
         }

@@ -193,7 +193,7 @@ impl<C: Cx> Enrollment<C> {
         let mut patience = Patience::until(since, Duration::from_secs(15 * 60), self.poll_first(), self.poll_max());
         let mut seen_away = false;
         loop {
-            let input = BmcBackIn { target: self.target.clone(), since, seen_away };
+            let input = BmcBackIn { target: self.target.clone(), since, seen_away, asked_at: Some(self.cx.now()) };
             let look = self.ask::<BmcBack>(PHASE, 120, input).await?;
             if look.back {
                 return Ok(());

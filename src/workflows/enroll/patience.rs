@@ -14,6 +14,8 @@ use crate::workflows::cx::{Cancelled, Cx};
 pub struct Patience {
     began: Timestamp,
     deadline: Timestamp,
+    /// Since when the look is under way that is judged next.
+    looks_since: Timestamp,
     next: Duration,
     max: Duration,
     /// Share of each pause that is left to chance, so that hosts do not knock together.
@@ -25,7 +27,7 @@ impl Patience {
     /// Until `budget` from `now`, with pauses that double from `first` to `max`.
     pub fn until(now: Timestamp, budget: Duration, first: Duration, max: Duration) -> Self {
         let deadline = now.checked_add(budget).unwrap_or(Timestamp::MAX);
-        Patience { began: now, deadline, next: first, max: max.max(first), jitter: 0.0, waits: 0 }
+        Patience { began: now, deadline, looks_since: now, next: first, max: max.max(first), jitter: 0.0, waits: 0 }
     }
 
     /// The same, ending no later than `limit` (C1: a lock is waited for no longer than the clean may take).
@@ -53,15 +55,19 @@ impl Patience {
     }
 
     /// Pauses before the next look. `false`: the deadline has passed, and no look is owed any more. The last pause ends
-    /// at the deadline itself, so that a late change is still seen.
+    /// at the deadline itself, so that a late change is still seen; and a look that was begun before the deadline and came
+    /// back behind it, with a suspend in between, is made again at once: what it saw may be hours old (C-47).
     pub async fn wait<C: Cx>(&mut self, cx: &C, phase: Phase, kind: WaitKind, text: &str) -> Result<bool, Cancelled> {
         let now = cx.now();
         if now >= self.deadline {
-            return Ok(false);
+            let owed = self.looks_since < self.deadline;
+            self.looks_since = now;
+            return Ok(owed);
         }
         let wake = self.next_look(cx, now);
         let reason = WaitReason { phase, kind, text: text.to_owned(), gives_up_at: Some(self.deadline) };
         cx.sleep_until(wake, reason).await?;
+        self.looks_since = cx.now();
         Ok(true)
     }
 
