@@ -202,7 +202,7 @@ fn a_batch_can_go_behind_its_first_host_and_a_queued_run_says_its_place_and_what
     assert_eq!(hosts, &["gpu-b07-33", "gpu-b07-23"]);
 
     go(&mut model, "gpu-b07-27");
-    assert_shows(&model, "place 1, rack limit");
+    assert_shows(&model, "place 1, rack");
     press(&mut model, "enter");
     assert_shows(&model, "queued at place 1 of 1");
     assert_shows(&model, "limit of rack B07, 3 of 3 under way");

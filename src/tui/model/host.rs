@@ -10,7 +10,7 @@ use crate::domain::ids::RunId;
 use crate::domain::link::LinkState;
 use crate::domain::phase::Phase;
 use crate::domain::provision::ProvisionState;
-use crate::domain::queue::{Queued, Reason};
+use crate::domain::queue::Queued;
 use crate::domain::run_view::{RunState, RunView};
 use crate::tui::event::Refused;
 use crate::tui::glyphs::Status;
@@ -198,13 +198,8 @@ fn queued_standing(queued: Option<&Queued>, time: String) -> Standing {
     let Some(Queued { place, reason, .. }) = queued else {
         return standing_of(Status::Queued, "queued".to_owned(), time);
     };
-    let word = match reason {
-        Reason::Next => String::new(),
-        Reason::Canary { .. } => ", canary".to_owned(),
-        held => format!(", {} limit", held.kind()),
-    };
-    let shorter =
-        vec![format!("place {place}, {}", reason.brief()), format!("place {place}{word}"), "queued".to_owned()];
+    let shorter = [reason.brief(), reason.kind().to_owned()].map(|held| format!("place {place}, {held}"));
+    let shorter = [&shorter[..], &[format!("place {place}")]].concat();
     Standing { shorter, ..standing_of(Status::Queued, format!("place {place}: {reason}"), time) }
 }
 
