@@ -1,5 +1,6 @@
 //! The use cases that console and commands share: submit, plan, cancel, retry, look at fleet and runs, follow the feed.
 
+mod backfill;
 mod batch;
 mod feed;
 mod fleet;
@@ -8,6 +9,7 @@ mod plan;
 mod runs;
 mod submit;
 
+pub use backfill::{BackfillError, Backfilled, Coverage};
 pub use batch::{Judged, Name, Verdict};
 pub use feed::{FeedEvent, SystemHealth};
 pub use fleet::{Fleet, FleetRow};
