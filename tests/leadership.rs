@@ -397,7 +397,7 @@ async fn what_a_dead_leader_left_undone_is_done_by_the_next_one_and_what_it_did_
     let requested = || (Timestamp::now(), Body::Journal(Event::CancelRequested { by: "ada".into() }));
     store.append(done, store.journal_end(done).unwrap(), vec![requested()]).await.unwrap();
     let second = store.ask(cancel(done), asked_at).await.unwrap();
-    let outcome = muster::domain::event::Outcome::Cancelled { by: "ada".into(), left: vec![] };
+    let outcome = muster::domain::event::Outcome::Cancelled { by: "ada".into(), left: vec![], why: None };
     let finished = (Timestamp::now(), Body::Journal(Event::Finished { outcome }));
     store.append(over, 1, vec![requested(), finished]).await.unwrap();
     let third = store.ask(cancel(over), asked_at).await.unwrap();

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::broadcast;
 
 use super::args::{Enroll, Place};
+use super::batch::{self, Started};
 use super::exit::{Ending, Exit};
-use super::{open, output};
-use crate::app::{App, FeedEvent, Role, RunSummary};
+use super::{list, open, output};
+use crate::app::{App, FeedEvent, Role};
 use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
-use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
 
@@ -22,116 +22,28 @@ pub struct Followed {
 }
 
 pub async fn enroll(place: &Place, command: Enroll) -> Result<Exit, Ending> {
+    // A list that can't be read is said before anything is opened.
+    let listed = command.file.as_deref().map(list::read).transpose()?.unwrap_or_default();
     let app = if command.detach { open::aside(place).await? } else { open::headless(place).await? };
-    let ended = carry_out(&app, command).await;
+    let ended = carry_out(&app, command, &listed).await;
     app.shutdown().await;
     ended
 }
 
-async fn carry_out(app: &App, command: Enroll) -> Result<Exit, Ending> {
-    // A batch list may name a host twice; it is enrolled once, in the place of its first name (C-52).
-    let mut seen = BTreeSet::new();
-    let hosts: Vec<&String> = command.hosts.iter().filter(|host| seen.insert(host.as_str())).collect();
+async fn carry_out(app: &App, command: Enroll, listed: &[String]) -> Result<Exit, Ending> {
     // The lists of a first start are empty: what NetBox has is read before anything is judged.
     app.sync_now().await.map_err(|e| Ending::failed(e.to_string()))?;
-    let params = EnrollParams::from(&command.switches);
-    warn_of_deployed(app, &hosts, &command)?;
-
-    let (first, rest) = match command.canary {
-        true => hosts.split_at(1),
-        false => hosts.split_at(hosts.len()),
-    };
-    let mut worst = Exit::Done;
-    for group in [first, rest] {
-        if group.is_empty() {
-            continue;
-        }
-        if worst != Exit::Done {
-            let left: Vec<&str> = group.iter().map(|host| host.as_str()).collect();
-            eprintln!("muster: the canary did not succeed; not started: {}", left.join(", "));
-            break;
-        }
-        let (runs, refused) = submit(app, group, &params, command.json).await;
-        worst = worst.max(refused);
-        if runs.is_empty() {
-            continue;
-        }
-        if !command.detach {
-            worst = worst.max(follow(app, runs, command.json).await?);
-        } else if !app.is_led() {
+    let Started { runs, exit } = batch::start(app, &command, listed).await?;
+    if runs.is_empty() {
+        return Ok(exit);
+    }
+    if command.detach {
+        if !app.is_led() {
             eprintln!("muster: nobody carries runs out now: they begin when a console or `muster serve` is started");
         }
+        return Ok(exit);
     }
-    Ok(worst)
-}
-
-/// BMC convergence runs before the Nova guard: a host that is deployed wants a yes (B19).
-fn warn_of_deployed(app: &App, hosts: &[&String], command: &Enroll) -> Result<(), Ending> {
-    let fleet = app.fleet().map_err(|e| Ending::failed(e.to_string()))?;
-    let deployed: Vec<&str> = fleet
-        .rows
-        .iter()
-        .filter(|row| hosts.iter().any(|host| **host == row.device.name))
-        .filter(|row| row.ironic.as_ref().is_some_and(|ironic| ironic.instance_uuid.is_some()))
-        .map(|row| row.device.name.as_str())
-        .collect();
-    if deployed.is_empty() || command.yes {
-        return Ok(());
-    }
-    Err(Ending::refused(format!(
-        "an instance lives on {}: converging the BMC can restart its host",
-        deployed.join(", ")
-    ))
-    .with_action("leave it out, or repeat the command with --yes if that is meant"))
-}
-
-/// Submits hosts one by one. A refusal of one stops none of the others.
-async fn submit(app: &App, hosts: &[&String], params: &EnrollParams, json: bool) -> (Vec<Followed>, Exit) {
-    let by = open::operator();
-    let mut runs = Vec::new();
-    let mut exit = Exit::Done;
-    for host in hosts {
-        // The run of an earlier process that ended without finishing it: it was resumed, and is followed.
-        if let Some(run) = resumed_here(app, host, params) {
-            if json {
-                output::object(&serde_json::json!({ "event": "resumed", "run": run, "host": host }));
-            } else {
-                output::line(&format!("{host}: run {} goes on", run.short()));
-            }
-            runs.push(Followed { run, host: (*host).clone() });
-            continue;
-        }
-        match app.submit(host, params.clone(), &by).await {
-            Ok(run) => {
-                if json {
-                    output::object(&serde_json::json!({ "event": "accepted", "run": run, "host": host }));
-                } else {
-                    output::line(&format!("{host}: run {} begins", run.short()));
-                }
-                runs.push(Followed { run, host: (*host).clone() });
-            }
-            Err(refusal) => {
-                exit = Exit::Refused;
-                if json {
-                    output::object(&output::refused(host, &refusal));
-                }
-                eprintln!("muster: {}", neutralize(&format!("{host}: {refusal}")));
-                eprintln!("        {}", neutralize(&refusal.action()));
-            }
-        }
-    }
-    (runs, exit)
-}
-
-/// The host's run that was submitted with the same switches before this process took the lead, and went on here: repeating
-/// the command follows it, also where it has come to its end meanwhile. Any other run is somebody's and refuses this one (G8).
-fn resumed_here(app: &App, host: &str, params: &EnrollParams) -> Option<RunId> {
-    let since = app.leads_since()?;
-    let rows = app.runs().ok()?;
-    let went_on = |row: &&RunSummary| row.submitted_at < since && row.finished_at.is_none_or(|ended| ended >= since);
-    let run = rows.iter().filter(|row| row.host == host).find(went_on)?.run;
-    let request = RunView::of(&app.records(run).ok()?).request;
-    request.is_some_and(|request| request.params == *params).then_some(run)
+    Ok(exit.max(follow(app, runs, command.json).await?))
 }
 
 /// Follows runs until all have ended, or the process is asked to stop. What was recorded before is told first.
@@ -240,10 +152,16 @@ fn tell(host: &str, record: &RunRecord, json: bool) {
 
 fn tell_end(run: RunId, host: &str, view: &RunView, json: bool) -> Exit {
     let status = view.outcome.as_ref().map_or("interrupted", |outcome| outcome.status());
+    let why = output::cancelled_because(view);
     if json {
-        output::object(&output::finished(run, host, status, view.failure()));
+        let mut object = output::finished(run, host, status, view.failure());
+        if let (Some(map), Some(why)) = (object.as_object_mut(), why) {
+            map.insert("why".to_owned(), why.into());
+        }
+        output::object(&object);
     } else {
-        output::line(&format!("{host}: {status}"));
+        let why = why.map_or(String::new(), |why| format!(": {}", neutralize(why)));
+        output::line(&format!("{host}: {status}{why}"));
         for line in view.failure().map(output::failure_lines).unwrap_or_default() {
             output::line(&format!("  {line}"));
         }

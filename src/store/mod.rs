@@ -12,6 +12,7 @@ mod handle;
 mod health;
 mod lead;
 mod proofs;
+mod queue;
 mod readers;
 mod rows;
 mod runs;

@@ -86,7 +86,12 @@ const STEPS: &[&str] = &[
         value TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     ",
-    // What other processes follow and ask for.
+    // 2: what limits of rack and switch go by, and the run that a run of a batch waits for (G13).
+    "
+    ALTER TABLE run ADD COLUMN placement TEXT;
+    ALTER TABLE run ADD COLUMN canary BLOB;
+    ",
+    // 3: what other processes follow and ask for.
     "
     -- One row for each append, in the order of the commits over all runs: a process that follows keeps its place in it.
     CREATE TABLE appended (

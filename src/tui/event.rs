@@ -10,6 +10,7 @@ use super::model::host::{Host, SystemHealth};
 use crate::app::Role;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
+use crate::domain::queue::Queued;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +45,8 @@ pub enum Event {
     Health(SystemHealth),
     /// Who leads the state folder now.
     Role(Role),
+    /// The runs that have not begun, in their order.
+    Queue(Vec<Queued>),
     /// A run's records from its first one on.
     RunLoaded {
         run: RunId,

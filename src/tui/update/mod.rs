@@ -36,6 +36,10 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Fleet(hosts) => inbox::fleet(model, hosts),
         Event::Health(health) => inbox::health(model, health),
         Event::Role(role) => inbox::role(model, role),
+        Event::Queue(queue) => {
+            model.queue = queue.into_iter().map(|queued| (queued.run, queued)).collect();
+            Vec::new()
+        }
         Event::RunLoaded { run, records } => inbox::run_loaded(model, run, &records),
         Event::RunLost { run, why } => {
             model.loading.remove(&run);
