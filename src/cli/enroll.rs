@@ -7,12 +7,13 @@ use tokio::sync::broadcast;
 use super::args::{Enroll, Place};
 use super::exit::{Ending, Exit};
 use super::{open, output};
-use crate::app::{App, FeedEvent, SubmitError};
+use crate::app::{App, AppError, FeedEvent, SubmitError};
 use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
+use crate::store::StoreError;
 
 /// A run that a command follows.
 #[derive(Debug, Clone)]
@@ -95,34 +96,53 @@ async fn submit(app: &App, hosts: &[&String], params: &EnrollParams, json: bool)
                 }
                 runs.push(Followed { run, host: (*host).clone() });
             }
-            // The run of an earlier process that ended without finishing it: it has been resumed, and is followed.
-            Err(SubmitError::Busy { run, .. }) if same_params(app, run, params) => {
-                if json {
-                    output::object(&serde_json::json!({ "event": "resumed", "run": run, "host": host }));
-                } else {
-                    output::line(&format!("{host}: run {} goes on", run.short()));
+            Err(SubmitError::Busy { run, by }) => match same_params(app, run, params) {
+                // The run of an earlier process that ended without finishing it: it has been resumed, and is followed.
+                Ok(true) => {
+                    if json {
+                        output::object(&serde_json::json!({ "event": "resumed", "run": run, "host": host }));
+                    } else {
+                        output::line(&format!("{host}: run {} goes on", run.short()));
+                    }
+                    runs.push(Followed { run, host: (*host).clone() });
                 }
-                runs.push(Followed { run, host: (*host).clone() });
-            }
+                Ok(false) => {
+                    exit = exit.max(Exit::Refused);
+                    tell_refusal(host, &SubmitError::Busy { run, by }, json);
+                }
+                // It is there, and nobody can read it.
+                Err(error) => {
+                    exit = exit.max(Exit::Refused);
+                    tell_refusal(host, &SubmitError::Store(error), json);
+                }
+            },
             Err(refusal) => {
-                exit = Exit::Refused;
-                if json {
-                    output::object(&serde_json::json!({
-                        "event": "refused", "host": host, "code": refusal.code(),
-                        "message": refusal.to_string(), "action": refusal.action(),
-                    }));
-                }
-                eprintln!("muster: {}", neutralize(&format!("{host}: {refusal}")));
-                eprintln!("        {}", neutralize(&refusal.action()));
+                exit = exit.max(Exit::Refused);
+                tell_refusal(host, &refusal, json);
             }
         }
     }
     (runs, exit)
 }
 
-fn same_params(app: &App, run: RunId, params: &EnrollParams) -> bool {
-    let Ok(records) = app.records(run) else { return false };
-    RunView::of(&records).request.is_some_and(|request| request.params == *params)
+fn tell_refusal(host: &str, refusal: &SubmitError, json: bool) {
+    if json {
+        output::object(&serde_json::json!({
+            "event": "refused", "host": host, "code": refusal.code(),
+            "message": refusal.to_string(), "action": refusal.action(),
+        }));
+    }
+    eprintln!("muster: {}", neutralize(&format!("{host}: {refusal}")));
+    eprintln!("        {}", neutralize(&refusal.action()));
+}
+
+fn same_params(app: &App, run: RunId, params: &EnrollParams) -> Result<bool, StoreError> {
+    let records = match app.records(run) {
+        Ok(records) => records,
+        Err(AppError::Store(error)) => return Err(error),
+        Err(_) => return Ok(false),
+    };
+    Ok(RunView::of(&records).request.is_some_and(|request| request.params == *params))
 }
 
 /// Follows runs until all have ended, or the process is asked to stop. What was recorded before is told first.
@@ -132,6 +152,7 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
     let mut views: BTreeMap<RunId, RunView> = hosts.keys().map(|run| (*run, RunView::default())).collect();
     let mut open: BTreeSet<RunId> = hosts.keys().copied().collect();
     let mut worst = Exit::Done;
+    let mut told = BTreeSet::new();
     let stop = open::stop_asked();
     tokio::pin!(stop);
     for run in hosts.keys() {
@@ -169,6 +190,19 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
                         if view.apply(&record) && (json || !repeated) {
                             tell(&hosts[&run], &record, json);
                         }
+                    }
+                }
+                Ok(FeedEvent::StoreTrouble(Some((run, error)))) => {
+                    let Some(host) = hosts.get(&run) else { continue };
+                    let lost = matches!(error, StoreError::Damaged { .. });
+                    let sentence = neutralize(&format!("{host}: {error}")).into_owned();
+                    if told.insert(sentence.clone()) {
+                        eprintln!("muster: {sentence}");
+                        let what = if lost { "can't go on on this store" } else { "waits, and goes on once that is mended" };
+                        eprintln!("        run {} {what}", run.short());
+                    }
+                    if lost && open.remove(&run) {
+                        worst = worst.max(Exit::Failed);
                     }
                 }
                 Ok(_) => {}

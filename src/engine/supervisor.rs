@@ -187,6 +187,7 @@ impl Supervisor {
     /// The run keeps its device and its journal; it is driven again after a while.
     fn put_aside(&mut self, run: RunId, error: StoreError) {
         tracing::error!(%run, %error, "a run was put aside: its journal could not be written");
+        self.shared.trouble.send_replace(Some((run, error.clone())));
         let (commands, clock) = (self.commands.clone(), Arc::clone(&self.shared.hands.clock));
         tokio::task::spawn_local(async move {
             clock.pause(ASIDE).await;
