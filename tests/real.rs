@@ -309,3 +309,30 @@ fn a_run_killed_while_ironic_inspects_goes_on_where_it_was() {
         site.ironic.take().into_iter().filter(|r| r.starts_with("PUT") && r.ends_with("/states/provision")).count();
     assert_eq!(asked, 3, "manage, inspect and provide, each once");
 }
+
+/// Proves: P12
+#[test]
+fn a_backfill_writes_what_was_cleared_in_a_real_netbox_and_the_second_one_nothing() {
+    let Some(rigs) = rigs() else { return };
+    let site = Site::new(rigs);
+    let host = "osl1-b07-u11";
+    let recorded = || site.netbox_device(host)["custom_fields"]["platform_class"].clone();
+    let url = format!("{}/api/dcim/devices/{}/", text(&site.rigs.netbox, "url"), site.netbox_device(host)["id"]);
+    let bearer = format!("Authorization: Bearer {}", text(&site.rigs.netbox, "admin_token"));
+    let cleared = json!({"custom_fields": {"platform_class": null}}).to_string();
+    let mut curl = Command::new("curl");
+    curl.args(["-fsS", "-o", "/dev/null", "-X", "PATCH", "-H", &bearer, "-H", "Content-Type: application/json"]);
+    assert!(curl.args(["-d", &cleared, &url]).status().unwrap().success());
+
+    let dry = site.run(&["platform-class", "backfill", host, "--json"]);
+    assert_eq!((dry.code(), &dry.events()[0]["outcome"]), (Some(0), &json!("missing")), "{dry}");
+    assert_eq!((site.netbox.take_writes(), recorded()), (vec![], Value::Null));
+    let applied = site.run(&["platform-class", "backfill", host, "--apply", "--json"]);
+    assert_eq!((applied.code(), &applied.events()[0]["outcome"]), (Some(0), &json!("written")), "{applied}");
+    assert_eq!(recorded(), applied.events()[0]["effective"]);
+    assert_eq!(site.netbox.take_writes().len(), 1);
+    let again = site.run(&["platform-class", "backfill", "--apply", "--json"]);
+    assert_eq!(again.events()[0]["summary"], Value::Null, "{again}");
+    let of_host = again.events().into_iter().find(|event| event["host"] == host).unwrap();
+    assert_eq!(of_host["outcome"], "right", "{again}");
+}

@@ -1,5 +1,6 @@
 //! The use cases that console and commands share: submit, plan, cancel, retry, look at fleet and runs, follow the feed.
 
+mod backfill;
 mod feed;
 mod fleet;
 mod handle;
@@ -7,6 +8,7 @@ mod plan;
 mod runs;
 mod submit;
 
+pub use backfill::{BackfillError, Backfilled, Coverage};
 pub use feed::{FeedEvent, SystemHealth};
 pub use fleet::{Fleet, FleetRow};
 pub use handle::{App, AppError, OpenError};

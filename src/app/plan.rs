@@ -22,8 +22,8 @@ use crate::store::{Store, StoreError};
 
 /// Plans without an engine: it leads nothing and resumes no run, so it works beside the process that does.
 pub struct Planner {
-    env: Arc<Env>,
-    rules: Rules,
+    pub(super) env: Arc<Env>,
+    pub(super) rules: Rules,
 }
 
 impl Planner {
@@ -40,12 +40,19 @@ impl Planner {
 
     /// Reads NetBox and every Ironic now, as a submission does before it judges.
     pub async fn sync(&self) -> Result<(), AppError> {
+        self.sync_devices().await?;
         let Env { settings, store, clients, .. } = &*self.env;
-        devices::Observer::new(clients.netbox.clone(), store.clone(), &settings.netbox).sync_full().await?;
         for (name, ironic) in &clients.ironic {
             let Some(instance) = settings.ironic.get(name) else { continue };
             nodes::NodeObserver::new(ironic.clone(), store.clone(), instance.poll).sync().await?;
         }
+        Ok(())
+    }
+
+    /// Reads NetBox's devices now.
+    pub async fn sync_devices(&self) -> Result<(), AppError> {
+        let Env { settings, store, clients, .. } = &*self.env;
+        devices::Observer::new(clients.netbox.clone(), store.clone(), &settings.netbox).sync_full().await?;
         Ok(())
     }
 
@@ -72,15 +79,19 @@ async fn rehearse(env: &Env, rules: &Rules, host: &str, params: EnrollParams) ->
     let request = request(&env.settings, rules, &device, params, "plan", Timestamp::now())?;
     let deployed = deployed(&env.store, &request)?;
     let rehearsal = Rehearsal::default();
-    let looking = Env {
+    Ok(plan(Arc::new(looking(env, &rehearsal)), rehearsal, request, deployed).await)
+}
+
+/// The same world for whoever only looks: nothing is written, neither out there nor in the store.
+pub(super) fn looking(env: &Env, rehearsal: &Rehearsal) -> Env {
+    Env {
         settings: Arc::clone(&env.settings),
         vault: env.vault.clone(),
         store: env.store.rehearsing(),
         // Nobody listens: a plan waits for no projection.
         refresh_nodes: Notify::new(),
-        clients: env.clients.rehearsed(&rehearsal),
-    };
-    Ok(plan(Arc::new(looking), rehearsal, request, deployed).await)
+        clients: env.clients.rehearsed(rehearsal),
+    }
 }
 
 /// What lives on the host by the fleet's view of Ironic, in words (B19).

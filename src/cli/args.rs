@@ -54,6 +54,11 @@ pub enum Command {
         #[command(subcommand)]
         command: Inventory,
     },
+    /// The platform classes that NetBox has for the hosts.
+    PlatformClass {
+        #[command(subcommand)]
+        command: PlatformClass,
+    },
     /// The configuration.
     Config {
         #[command(subcommand)]
@@ -120,6 +125,26 @@ pub struct Plan {
     #[command(flatten)]
     pub switches: Switches,
     /// One JSON object a line, one for each host.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PlatformClass {
+    /// Fill in the classes that are missing, as an enrollment would: what stands in NetBox is never overwritten. To correct
+    /// one, clear the field in NetBox and name the host here.
+    Backfill(Backfill),
+}
+
+#[derive(Debug, Args)]
+pub struct Backfill {
+    /// NetBox device names; without them all hosts, or those of --site.
+    #[arg(value_name = "HOST")]
+    pub hosts: Vec<String>,
+    /// Write; without it nothing is changed, and what would be is said.
+    #[arg(long)]
+    pub apply: bool,
+    /// One JSON object a line, one for each host, and at the end a summary.
     #[arg(long)]
     pub json: bool,
 }

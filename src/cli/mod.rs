@@ -1,6 +1,7 @@
 //! Arguments and headless commands: every action of the console is a command too (G16).
 
 pub mod args;
+mod backfill;
 mod config;
 mod demo;
 mod enroll;
@@ -55,6 +56,9 @@ async fn dispatch(arguments: Arguments) -> Result<Exit, Ending> {
         Some(Command::Plan(command)) => plan::plan(&place, command).await,
         Some(Command::Runs { command }) => runs::runs(&place, command).await,
         Some(Command::Inventory { command }) => inventory::inventory(&place, command).await,
+        Some(Command::PlatformClass { command: args::PlatformClass::Backfill(command) }) => {
+            backfill::backfill(&place, command).await
+        }
         Some(Command::Config { command }) => config::config(&place, command),
         Some(Command::Completions { shell }) => {
             let mut command = Arguments::command();

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An Ethernet hardware address (EUI-48). Reads every spelling met in the field (`AA:BB…`, `aa-bb…`, `aabb.ccdd.eeff`,
-/// `AABBCCDDEEFF`), prints lower case with colons. All-zero, broadcast and multicast values name no NIC and are refused.
+/// `AABBCCDDEEFF`, `a:b:…` without
+/// leading zeros), prints lower case with colons. All-zero, broadcast and multicast values name no NIC and are refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mac([u8; 6]);
 
@@ -37,24 +38,22 @@ impl FromStr for Mac {
     fn from_str(text: &str) -> Result<Self, MacError> {
         let form = || MacError::Form(text.to_owned());
         let trimmed = text.trim();
-        let bytes = trimmed.as_bytes();
-        let separated =
-            |sep: u8, group: usize| bytes.iter().enumerate().all(|(i, b)| (i % (group + 1) == group) == (*b == sep));
-        let ok = match trimmed.len() {
-            12 => true,
-            14 => separated(b'.', 4),
-            17 => separated(b':', 2) || separated(b'-', 2),
-            _ => false,
+        let separator = trimmed.chars().find(|c| matches!(c, ':' | '-' | '.'));
+        let parts: Vec<&str> = separator.map_or_else(|| vec![trimmed], |c| trimmed.split(c).collect());
+        let digits: String = match (separator, parts.len()) {
+            (None, _) => trimmed.to_owned(),
+            (Some('.'), 3) if parts.iter().all(|part| part.len() == 4) => parts.concat(),
+            // Some tools leave out a leading zero.
+            (Some(':' | '-'), 6) if parts.iter().all(|part| matches!(part.len(), 1 | 2)) => {
+                parts.iter().map(|part| format!("{part:0>2}")).collect()
+            }
+            _ => return Err(form()),
         };
-        if !ok {
-            return Err(form());
-        }
-        let digits: Vec<u8> = bytes.iter().copied().filter(|b| !matches!(b, b':' | b'-' | b'.')).collect();
-        if digits.len() != 12 {
+        if digits.len() != 12 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(form());
         }
         let mut octets = [0u8; 6];
-        for (octet, pair) in octets.iter_mut().zip(digits.chunks(2)) {
+        for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
             let hex = |b: u8| (b as char).to_digit(16);
             let (Some(high), Some(low)) = (hex(pair[0]), hex(pair[1])) else { return Err(form()) };
             *octet = (high * 16 + low) as u8;
@@ -101,6 +100,9 @@ mod tests {
         {
             assert_eq!(text.parse::<Mac>().unwrap().to_string(), "7c:8a:e1:01:00:0f", "{text}");
         }
+        for text in ["7c:8a:e1:1:0:f", "7C-8A-E1-1-0-F", "7c:8a:e1:01:0:0f"] {
+            assert_eq!(text.parse::<Mac>().unwrap().to_string(), "7c:8a:e1:01:00:0f", "{text}");
+        }
     }
 
     #[test]
@@ -116,6 +118,12 @@ mod tests {
             "7c8ae101000f00",
             "7:c8ae1:01:00:0f",
             "é7c8ae101000",
+            "7c8a.e1.01000f",
+            "7c:8a:e1::01:00:0f",
+            "7c:8a:e1:001:0:f",
+            "7c8:ae101:000f",
+            "N/A",
+            "::::::",
         ] {
             assert!(matches!(text.parse::<Mac>(), Err(MacError::Form(_))), "{text}");
         }

@@ -28,7 +28,13 @@ impl Counting {
         rustls::crypto::ring::default_provider().install_default().ok();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            // A connection that the server closes in the moment of a request would be a fault of this proxy's own.
+            .pool_max_idle_per_host(0)
+            .build()
+            .unwrap();
         let target = target.trim_end_matches('/').to_owned();
         let passing = Passing { target, client, seen: Arc::clone(&seen) };
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
