@@ -80,6 +80,7 @@ pub(super) type Answers = Vec<(oneshot::Sender<Result<(), EngineError>>, Result<
 pub(super) struct Driver {
     pub shared: Rc<Shared>,
     pub run: RunId,
+    pub site: Arc<str>,
     /// The run's own number of attempts, which goes before that of every policy (G11).
     pub max_attempts: Option<u32>,
     pub state: Rc<RefCell<State>>,
@@ -375,6 +376,7 @@ impl Driver {
                     let cancel = CancellationToken::new();
                     let job = Job {
                         run: self.run,
+                        site: Arc::clone(&self.site),
                         seq,
                         name,
                         input: input.clone(),

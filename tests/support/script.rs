@@ -160,6 +160,8 @@ pub fn request() -> EnrollRequest {
         submitted_by: "jo".into(),
         submitted_at: start(),
         retry_of: None,
+        placement: Default::default(),
+        canary: None,
     }
 }
 
