@@ -343,6 +343,7 @@ async fn a_followers_feed_has_every_record_of_the_leader_once_and_in_order_over_
             }
             FeedEvent::FleetChanged => fleet = true,
             FeedEvent::SystemHealth(_) => health = true,
+            FeedEvent::StoreTrouble(trouble) => panic!("{trouble:?}"),
             FeedEvent::Role(role) => led |= role == Role::Leading,
         }
         // In the middle of it all the leader is killed, and this process leads.

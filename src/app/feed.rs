@@ -4,7 +4,8 @@ use jiff::Timestamp;
 
 use super::lead::Role;
 use crate::domain::event::RunRecord;
-use crate::store::SyncState;
+use crate::domain::ids::RunId;
+use crate::store::{StoreError, SyncState};
 
 /// Something changed.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub enum FeedEvent {
     SystemHealth(SystemHealth),
     /// Another process leads now, or this one does.
     Role(Role),
+    /// A run was put aside because the store did not take or give its journal; `None`: the store is well again.
+    StoreTrouble(Option<(RunId, StoreError)>),
 }
 
 /// When a system was last heard, and what is wrong with it.

@@ -5,16 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::FeedEvent;
 use super::handle::{AppError, OpenError};
 use crate::activities::env::Env;
+use crate::domain::ids::RunId;
 use crate::engine::{Engine, SystemClock};
 use crate::inventory::{ironic as nodes, netbox as devices};
-use crate::store::{Lead, LeadError, Leader, Store};
+use crate::store::{Lead, LeadError, Leader, Store, StoreError};
 
 /// What this process is to its state folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +87,8 @@ impl Office {
     async fn take_helm(&self, lead: Lead) -> Result<(), OpenError> {
         let engine = Engine::start(&self.env, Arc::new(SystemClock::default())).map_err(OpenError::Threads)?;
         let stop = CancellationToken::new();
-        let (since, observers) = (Timestamp::now(), self.observe(&stop));
+        let (since, mut observers) = (Timestamp::now(), self.observe(&stop));
+        observers.spawn(tell_trouble(engine.trouble(), self.feed.clone()));
         let helm = Helm { engine: engine.clone(), since, observers, stop, _lead: lead };
         // From here on what is submitted reaches the engine; what was submitted before is resumed below.
         *locked(&self.helm) = Some(helm);
@@ -148,6 +150,14 @@ impl Office {
         let (observers, env, cancel) = (self.node_observers(), Arc::clone(&self.env), stop.clone());
         tasks.spawn(async move { nodes::run_all(observers, cancel, &env.refresh_nodes, || {}).await });
         tasks
+    }
+}
+
+/// What the engine can't write down can't be read in the store by anybody: only this process tells of it.
+async fn tell_trouble(mut trouble: watch::Receiver<Option<(RunId, StoreError)>>, feed: broadcast::Sender<FeedEvent>) {
+    while trouble.changed().await.is_ok() {
+        let now = trouble.borrow_and_update().clone();
+        drop(feed.send(FeedEvent::StoreTrouble(now)));
     }
 }
 

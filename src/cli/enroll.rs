@@ -13,6 +13,7 @@ use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
+use crate::store::StoreError;
 
 /// A run that a command follows.
 #[derive(Debug, Clone)]
@@ -53,6 +54,7 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
     let mut views: BTreeMap<RunId, RunView> = hosts.keys().map(|run| (*run, RunView::default())).collect();
     let mut open: BTreeSet<RunId> = hosts.keys().copied().collect();
     let mut worst = Exit::Done;
+    let mut told = BTreeSet::new();
     let stop = open::stop_asked();
     tokio::pin!(stop);
     for run in hosts.keys() {
@@ -96,11 +98,24 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
                         }
                     }
                 }
+                Ok(FeedEvent::StoreTrouble(Some((run, error)))) => {
+                    let Some(host) = hosts.get(&run) else { continue };
+                    let lost = matches!(error, StoreError::Damaged { .. });
+                    let sentence = neutralize(&format!("{host}: {error}")).into_owned();
+                    if told.insert(sentence.clone()) {
+                        eprintln!("muster: {sentence}");
+                        let what = if lost { "can't go on on this store" } else { "waits, and goes on once that is mended" };
+                        eprintln!("        run {} {what}", run.short());
+                    }
+                    if lost && open.remove(&run) {
+                        worst = worst.max(Exit::Failed);
+                    }
+                }
                 Ok(FeedEvent::Role(Role::Leading)) => {
                     eprintln!("muster: the process that led is gone; this one carries the runs out now");
                 }
                 Ok(FeedEvent::Role(role)) => open::carried_out_by(&role).iter().for_each(|text| eprintln!("muster: {text}")),
-                Ok(FeedEvent::FleetChanged | FeedEvent::SystemHealth(_)) => {}
+                Ok(FeedEvent::FleetChanged | FeedEvent::SystemHealth(_) | FeedEvent::StoreTrouble(None)) => {}
                 // Too slow for the feed: the journal has what was missed.
                 Err(broadcast::error::RecvError::Lagged(_)) => {
                     for run in open.clone() {

@@ -5,13 +5,12 @@ use std::io::IsTerminal;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::args::{Place, Runs};
+use super::args::{Place, Runs, Switches};
 use super::enroll::{Followed, follow};
 use super::exit::{Ending, Exit};
 use super::{open, output, story};
 use crate::app::{App, AppError, RunSummary, Runs as History};
 use crate::domain::ids::RunId;
-use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
 use crate::store::RunStatus;
@@ -51,9 +50,9 @@ async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
             let run = find(app, &run)?;
             watch(app, run, json).await
         }
-        Runs::Retry { run, force_inspection, json } => {
+        Runs::Retry { run, switches, json } => {
             let run = find(app, &run)?;
-            retry(app, run, force_inspection, json).await
+            retry(app, run, &switches, json).await
         }
         Runs::Cancel { run, json } => {
             let run = find(app, &run)?;
@@ -62,14 +61,8 @@ async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
     }
 }
 
-async fn retry(app: &App, run: RunId, force_inspection: bool, json: bool) -> Result<Exit, Ending> {
-    let change = |params: &mut EnrollParams| {
-        if force_inspection {
-            // A forced inspection has no meaning where inspections are off (I11).
-            (params.force_inspection, params.run_inspection) = (true, true);
-        }
-    };
-    match app.retry(run, change, &open::operator()).await {
+async fn retry(app: &App, run: RunId, switches: &Switches, json: bool) -> Result<Exit, Ending> {
+    match app.retry(run, |params| switches.change(params), &open::operator()).await {
         Ok(next) => watch(app, next, json).await,
         Err(refusal) => {
             let host = host_of(app, run)?;
@@ -127,9 +120,12 @@ fn list(runs: &History, place: &Place, json: bool) -> Result<Exit, Ending> {
     if rows.is_empty() && !json {
         output::line("no runs yet; `muster enroll HOST` starts one");
     }
+    let all = runs.list().map_err(failed)?;
     for row in &rows {
         if json {
-            output::object(&summary(row));
+            let mut line = summary(row);
+            line["retried_by"] = json!(retried_by(&all, row.run));
+            output::object(&line);
         } else {
             let code = match (&row.failure, &row.queued) {
                 (Some(f), _) => format!("  {}: {}", f.code, f.message),
@@ -185,8 +181,19 @@ fn show(runs: &History, run: RunId, json: bool) -> Result<Exit, Ending> {
         if let Some(queued) = queued {
             output::line(&neutralize(&output::place(&queued)));
         }
+        if let Some(before) = view.request.as_ref().and_then(|request| request.retry_of) {
+            output::line(&format!("repeats run {before}"));
+        }
+        for after in retried_by(&runs.list().map_err(failed)?, run) {
+            output::line(&format!("repeated by run {after}"));
+        }
     }
     Ok(Exit::Done)
+}
+
+/// The runs that repeat this one, the oldest first.
+fn retried_by(all: &[RunSummary], run: RunId) -> Vec<RunId> {
+    all.iter().rev().filter(|row| row.retry_of == Some(run)).map(|row| row.run).collect()
 }
 
 async fn watch(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {

@@ -36,6 +36,22 @@ pub(super) fn prepare_file(path: &Path) -> Result<(), StoreError> {
     tighten(path, 0o600)
 }
 
+/// Whether there is a log beside the file that has something in it.
+pub(super) fn has_log(path: &Path) -> bool {
+    path.with_extension("db-wal").metadata().is_ok_and(|log| log.len() > 0)
+}
+
+/// Whether the file ends with a whole page. SQLite reads the rest of a torn one as zeros, and what it then finds is
+/// anything. Only for a file without a log: beside one the last page may be half written, since SQLite has it there as
+/// well, and mends it. Like [`prepare_file`] it opens nothing.
+pub(super) fn is_whole(path: &Path, page: u64) -> Result<(), StoreError> {
+    let length = path.metadata().map_err(|e| unusable(path, &e))?.len();
+    match page > 0 && length % page != 0 {
+        true => Err(StoreError::Damaged { path: path.to_owned(), cause: "its last page is torn".to_owned() }),
+        false => Ok(()),
+    }
+}
+
 /// Takes from others what they must not have, or refuses where this user can't.
 pub(super) fn tighten(path: &Path, wanted: u32) -> Result<(), StoreError> {
     let mode = path.metadata().map_err(|e| unusable(path, &e))?.permissions().mode() & 0o7777;

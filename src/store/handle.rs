@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, MAIN_DB};
 use tokio::sync::watch;
 
 use super::error::StoreError;
@@ -40,7 +40,17 @@ impl Store {
         folder::prepare(folder)?;
         let path = folder.join("muster.db");
         folder::prepare_file(&path)?;
-        let conn = connect(&path).map_err(|e| StoreError::from_sqlite(&path, &e))?;
+        let sqlite = |e: rusqlite::Error| StoreError::from_sqlite(&path, &e);
+        let had_log = folder::has_log(&path);
+        let conn = connect(&path).map_err(sqlite)?;
+        // Where it may not write SQLite opens a file for reading, and says so only at the first write.
+        if conn.is_readonly(MAIN_DB).map_err(sqlite)? {
+            return Err(StoreError::ReadOnly(path));
+        }
+        if !had_log {
+            let page: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(sqlite)?;
+            folder::is_whole(&path, page.unsigned_abs())?;
+        }
         schema::migrate(&conn, &path)?;
         let inner = Inner {
             folder: folder.to_owned(),

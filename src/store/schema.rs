@@ -94,8 +94,9 @@ const STEPS: &[&str] = &[
     // 3: what other processes follow and ask for.
     "
     -- One row for each append, in the order of the commits over all runs: a process that follows keeps its place in it.
+    -- Nothing is ever taken out of it, so that the numbers only grow.
     CREATE TABLE appended (
-        place   INTEGER PRIMARY KEY AUTOINCREMENT,
+        place   INTEGER PRIMARY KEY,
         run     BLOB    NOT NULL,
         n       INTEGER NOT NULL,
         records INTEGER NOT NULL
