@@ -147,7 +147,7 @@ fn start(store: &Store) -> Engine {
         dispatch: Arc::new(Hands),
         workflows: Workflows::new().with("bench", workflow),
         clock: Arc::new(SystemClock::default()),
-        limits: Limits { runs: 10_000, activities: 64 },
+        limits: Limits { runs: 10_000, activities: 64, ..Limits::default() },
     })
     .unwrap()
 }
@@ -218,6 +218,8 @@ async fn submit(store: &Store, id: u64) -> RunId {
         submitted_by: "bench".into(),
         submitted_at: Timestamp::now(),
         retry_of: None,
+        placement: Default::default(),
+        canary: None,
     };
     store.submit_as(run, "bench", request).await.unwrap();
     assert!(matches!(store.records(run).unwrap()[0].body, Body::Journal(Event::Submitted { .. })));

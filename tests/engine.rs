@@ -247,7 +247,7 @@ async fn a_cancel_ends_every_wait_but_what_undoes_and_says_what_is_left() {
     until("the run waits", || store.run(run).unwrap().waiting.is_some()).await;
     engine.cancel(run, "eve").await.unwrap();
     engine.cancel(run, "mallory").await.ok();
-    let Outcome::Cancelled { by, left } = outcome(&store, run).await else { panic!() };
+    let Outcome::Cancelled { by, left, .. } = outcome(&store, run).await else { panic!() };
     assert_eq!((by.as_str(), left), ("eve", vec!["ironic node 1: maintenance is 'second'".to_owned()]));
     assert_eq!(world.count("test.undo"), 1);
     assert_eq!(world.count("test.b") + world.count("test.c"), 0);
@@ -383,7 +383,7 @@ async fn so_many_runs_and_attempts_at_once_as_the_limits_say_in_the_order_of_sub
         &world,
         Workflows::new().with("test", workflow),
         clock(),
-        Limits { runs: 2, activities: 3 },
+        Limits { runs: 2, activities: 3, ..Limits::default() },
     );
     let mut runs = Vec::new();
     for id in 1..=6 {
@@ -394,7 +394,7 @@ async fn so_many_runs_and_attempts_at_once_as_the_limits_say_in_the_order_of_sub
     assert_eq!(engine.queued(), runs[2..]);
     // One that never began is over at once, and its place is the next one's.
     engine.cancel(runs[4], "eve").await.unwrap();
-    assert_eq!(outcome(&store, runs[4]).await, Outcome::Cancelled { by: "eve".into(), left: vec![] });
+    assert_eq!(outcome(&store, runs[4]).await, Outcome::Cancelled { by: "eve".into(), left: vec![], why: None });
     for run in runs.iter().filter(|run| **run != runs[4]) {
         assert_eq!(said(&store, *run).await, "xx");
     }

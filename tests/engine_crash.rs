@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use muster::domain::event::{Body, EnrollResult, Event, Observation, Outcome, RunRecord};
 use muster::domain::failure::FailureCode;
 use muster::domain::ids::RunId;
+use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
 use muster::engine::{Clock, EngineError, Journal, LocalCx, ManualClock, SystemClock, Workflows};
 use muster::store::{Store, StoreError};
@@ -328,7 +329,7 @@ async fn a_cancel_is_kept_over_a_kill_at_every_place_behind_it() {
             // The request itself was lost, and whoever made it was told so.
             second.cancel(run, "eve").await.unwrap();
         }
-        assert_eq!(outcome(&store, run).await, Outcome::Cancelled { by: "eve".into(), left: vec![] });
+        assert_eq!(outcome(&store, run).await, Outcome::Cancelled { by: "eve".into(), left: vec![], why: None });
         assert!(world.calls().iter().all(|(_, seq, _)| !finished.contains(seq)), "{:?}", world.calls());
         second.shutdown().await;
     }
@@ -359,7 +360,7 @@ async fn a_cancel_reaches_a_run_that_waits_for_room_after_a_restart() {
     );
     engine.cancel(run, "eve").await.unwrap();
     let left = vec!["'test.a' was broken off: it may have happened, whole or in part".to_owned()];
-    assert_eq!(outcome(&store, run).await, Outcome::Cancelled { by: "eve".into(), left });
+    assert_eq!(outcome(&store, run).await, Outcome::Cancelled { by: "eve".into(), left, why: None });
     assert_eq!(world.calls(), []);
 }
 
@@ -568,6 +569,10 @@ impl Journal for Breaks {
 
     fn end(&self, run: RunId) -> Result<u64, StoreError> {
         self.store.journal_end(run)
+    }
+
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.store.queue_entry(run)
     }
 
     fn append(

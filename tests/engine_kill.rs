@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster::domain::event::{Body, Event, Outcome, RunRecord};
 use muster::domain::ids::RunId;
+use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
 use muster::engine::{Journal, LocalCx, SystemClock, Workflows};
 use muster::store::{Lead, LeadError, Store, StoreError};
@@ -44,6 +45,10 @@ impl Journal for StandsStill {
 
     fn end(&self, run: RunId) -> Result<u64, StoreError> {
         self.store.journal_end(run)
+    }
+
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.store.queue_entry(run)
     }
 
     fn append(

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use muster::domain::event::{Body, Event, Observation, RunRecord};
 use muster::domain::failure::FailureCode;
 use muster::domain::ids::RunId;
+use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
 use muster::engine::{Engine, Journal, LocalCx, ManualClock, SystemClock, Workflows};
 use muster::store::{Store, StoreError};
@@ -132,6 +133,10 @@ impl Journal for Refuses {
 
     fn end(&self, run: RunId) -> Result<u64, StoreError> {
         self.0.journal_end(run)
+    }
+
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.0.queue_entry(run)
     }
 
     fn append(

@@ -21,7 +21,8 @@ use muster::domain::request::{EnrollParams, EnrollRequest, Routing};
 use serde_json::{Value, json};
 
 const HOST: &str = "gpu-b07-37";
-const LIMITS: Limits = Limits { runs: 10, activities: 10 };
+const LIMITS: Limits =
+    Limits { runs: 10, runs_per_site: None, runs_per_rack: None, runs_per_switch: None, activities: 10 };
 /// Awake or not, the lid was closed for longer than any budget here.
 const SLEPT: u64 = 7200;
 const SETS: [i64; 2] = [-3600, 86_400];
@@ -40,6 +41,8 @@ fn request() -> EnrollRequest {
         submitted_by: "jo".into(),
         submitted_at: start(),
         retry_of: None,
+        placement: Default::default(),
+        canary: None,
     }
 }
 
@@ -301,7 +304,7 @@ async fn a_storm_of_locks_is_waited_out_without_slots_and_told_with_holder_and_s
     const CALLS: [&str; 4] = ["ironic.prelude", "ironic.networking", "ironic.manage", "ironic.raid_target"];
     let (laptop, folder, worlds) = (Laptop::new(), folder(), Worlds::default());
     let knocks: Arc<Mutex<BTreeMap<usize, Vec<Duration>>>> = Arc::default();
-    let limits = Limits { runs: 49, activities: 1 };
+    let limits = Limits { runs: 49, activities: 1, ..LIMITS };
     let process = Process::begin(&laptop, folder.path(), &worlds, limits);
     let mut runs = Vec::new();
     for host in 0..49 {

@@ -183,6 +183,33 @@ fn a_batch_starts_the_marked_hosts_that_may_go_and_clears_the_marks() {
     assert!(model.fleet.marks.is_empty());
 }
 
+/// Proves: G13
+#[test]
+fn a_batch_can_go_behind_its_first_host_and_a_queued_run_says_its_place_and_what_holds_it() {
+    let mut model = console(100, 32);
+    go(&mut model, "gpu-b07-33");
+    press(&mut model, "e G");
+    assert!(!screen(&model).contains("canary"), "one host has nobody behind it");
+    press(&mut model, "esc");
+    for host in ["gpu-b07-33", "gpu-b07-23"] {
+        go(&mut model, host);
+        press(&mut model, "space");
+    }
+    press(&mut model, "e G space");
+    assert_shows(&model, "canary first");
+    let effects = press(&mut model, "enter");
+    let [Effect::SubmitBehindCanary { hosts, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(hosts, &["gpu-b07-33", "gpu-b07-23"]);
+
+    go(&mut model, "gpu-b07-27");
+    assert_shows(&model, "place 1, rack");
+    press(&mut model, "enter");
+    assert_shows(&model, "queued at place 1 of 1");
+    assert_shows(&model, "limit of rack B07, 3 of 3 under way");
+    update(&mut model, Event::Queue(Vec::new()));
+    assert_shows(&model, "queued, not begun yet");
+}
+
 /// Proves: U2, B19
 #[test]
 fn a_deployed_host_wants_its_name_typed() {

@@ -47,6 +47,8 @@ fn request(netbox_id: u64, by: &str) -> EnrollRequest {
         submitted_by: by.into(),
         submitted_at: at(0),
         retry_of: None,
+        placement: Default::default(),
+        canary: None,
     }
 }
 

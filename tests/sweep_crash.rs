@@ -18,6 +18,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster::domain::event::{Body, Event, Observation, Outcome, RunRecord};
 use muster::domain::ids::RunId;
+use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
 use muster::engine::Journal;
 use muster::store::{Store, StoreError};
@@ -118,6 +119,10 @@ impl Journal for Fuse {
 
     fn end(&self, run: RunId) -> Result<u64, StoreError> {
         self.store.journal_end(run)
+    }
+
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.store.queue_entry(run)
     }
 
     fn append(

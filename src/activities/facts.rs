@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use serde_json::{Map, Value};
 
 use self::cables::Cabling;
+pub use self::cables::switches;
 use super::env::ActivityCx;
 use crate::clients::netbox::error::NetBoxError;
 use crate::clients::netbox::records::{

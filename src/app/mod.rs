@@ -1,6 +1,7 @@
 //! The use cases that console and commands share: submit, plan, cancel, retry, look at fleet and runs, follow the feed.
 
 mod backfill;
+mod batch;
 mod feed;
 mod fleet;
 mod handle;
@@ -9,6 +10,7 @@ mod runs;
 mod submit;
 
 pub use backfill::{BackfillError, Backfilled, Coverage};
+pub use batch::{Judged, Name, Verdict};
 pub use feed::{FeedEvent, SystemHealth};
 pub use fleet::{Fleet, FleetRow};
 pub use handle::{App, AppError, OpenError};

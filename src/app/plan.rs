@@ -6,8 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
+use super::batch::meant;
 use super::handle::{App, AppError, OpenError, clients};
-use super::submit::{SubmitError, device_named, request};
+use super::submit::{SubmitError, request};
 use crate::activities::env::Env;
 use crate::clients::rehearsal::Rehearsal;
 use crate::clients::vault::Vault;
@@ -75,7 +76,7 @@ impl App {
 }
 
 async fn rehearse(env: &Env, rules: &Rules, host: &str, params: EnrollParams) -> Result<Rehearsed, SubmitError> {
-    let device = device_named(&env.store, host)?;
+    let device = meant(&env.store, host)?;
     let request = request(&env.settings, rules, &device, params, "plan", Timestamp::now())?;
     let deployed = deployed(&env.store, &request)?;
     let rehearsal = Rehearsal::default();
@@ -95,7 +96,7 @@ pub(super) fn looking(env: &Env, rehearsal: &Rehearsal) -> Env {
 }
 
 /// What lives on the host by the fleet's view of Ironic, in words (B19).
-fn deployed(store: &Store, request: &EnrollRequest) -> Result<Option<String>, StoreError> {
+pub(super) fn deployed(store: &Store, request: &EnrollRequest) -> Result<Option<String>, StoreError> {
     let Some(instance) = request.routing.resolve(request.device_class.as_deref()) else { return Ok(None) };
     let Some(node) = store.ironic_ref(instance, &request.host)? else { return Ok(None) };
     Ok(match &node.instance_uuid {

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::handle::{App, AppError};
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
+use crate::domain::queue::Queued;
 use crate::domain::story::Story;
 use crate::engine::{Review, Workflows, review};
 use crate::store::{RunRow, Store};
@@ -31,6 +32,11 @@ impl Runs {
     /// All of them, the newest first.
     pub fn list(&self) -> Result<Vec<RunSummary>, AppError> {
         Ok(self.store.runs()?)
+    }
+
+    /// One of them.
+    pub fn row(&self, run: RunId) -> Result<RunSummary, AppError> {
+        Ok(self.store.run(run)?)
     }
 
     /// A run's whole journal with its observations.
@@ -71,6 +77,11 @@ impl Runs {
 }
 
 impl App {
+    /// The runs that have not begun, in their order, each with what holds it.
+    pub fn queue(&self) -> Result<Vec<Queued>, AppError> {
+        Ok(self.inner.store.queue()?)
+    }
+
     /// All runs, the newest first.
     pub fn runs(&self) -> Result<Vec<RunSummary>, AppError> {
         self.inner.runs.list()

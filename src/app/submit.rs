@@ -4,10 +4,14 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::handle::App;
+use crate::activities::facts::switches;
 use crate::config::settings::Settings;
 use crate::domain::device::Device;
 use crate::domain::eligibility::{self, Refusal, Rules};
+use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
+use crate::domain::phase::Phase;
+use crate::domain::queue::Placement;
 use crate::domain::request::{EnrollParams, EnrollRequest};
 use crate::domain::run_view::RunView;
 use crate::store::{Store, StoreError, Submit};
@@ -24,6 +28,14 @@ pub enum SubmitError {
     /// G8.
     #[error("run {} is enrolling this host already, started by {by}", run.short())]
     Busy { run: RunId, by: String },
+    /// B19: BMC convergence runs before the Nova guard.
+    #[error("{0}: converging the BMC can restart its host")]
+    Deployed(String),
+    #[error("the list has an empty name")]
+    NoName,
+    /// A limit goes by the switches, and they could not be read: nothing is started past a limit.
+    #[error("the switches of '{host}' can't be read, and runs_per_switch in [limits] goes by them: {}", failure.message)]
+    Switches { host: String, failure: Box<Failure> },
     #[error("run {} has not ended", .0.short())]
     NotEnded(RunId),
     #[error(transparent)]
@@ -38,6 +50,9 @@ impl SubmitError {
             SubmitError::AmbiguousHost { .. } => "host_ambiguous",
             SubmitError::Refused(refusal) => refusal.code,
             SubmitError::Busy { .. } => "device_busy",
+            SubmitError::Deployed(_) => "host_deployed",
+            SubmitError::NoName => "host_empty",
+            SubmitError::Switches { failure, .. } => failure.code.as_str(),
             SubmitError::NotEnded(_) => "run_not_ended",
             SubmitError::Store(_) => "store_failed",
         }
@@ -58,6 +73,11 @@ impl SubmitError {
                     run.short()
                 )
             }
+            SubmitError::Deployed(_) => {
+                "leave it out, or give its name on the command line with --yes if that is meant".to_owned()
+            }
+            SubmitError::NoName => "take the empty entry out of the list".to_owned(),
+            SubmitError::Switches { failure, .. } => failure.action.clone(),
             SubmitError::NotEnded(run) => {
                 format!("wait for it, or cancel it with `muster runs cancel {}`", run.short())
             }
@@ -105,15 +125,32 @@ impl App {
         retry_of: Option<RunId>,
     ) -> Result<RunId, SubmitError> {
         let judged = request(&self.inner.settings, &self.inner.rules, device, params, by, self.now())?;
-        let request = EnrollRequest { retry_of, ..judged };
+        let request = EnrollRequest { retry_of, ..self.hung(device, judged).await? };
         let run = RunId(Uuid::now_v7());
         match self.inner.store.submit(run, request).await? {
             Submit::Accepted => {
-                self.inner.engine.launch(run);
+                self.begin(run);
                 Ok(run)
             }
             Submit::Busy { run, by } => Err(SubmitError::Busy { run, by }),
         }
+    }
+
+    /// The request with the switches that the host hangs on, where a limit goes by them.
+    pub(super) async fn hung(&self, device: &Device, mut request: EnrollRequest) -> Result<EnrollRequest, SubmitError> {
+        if self.inner.settings.limits.runs_per_switch.is_some() {
+            let netbox = &self.inner.env.clients.netbox;
+            request.placement.switches = switches(netbox, device.netbox_id).await.map_err(|error| {
+                let failure = netbox.failure(&error, Phase::ResolveIronicInstance);
+                SubmitError::Switches { host: device.name.clone(), failure: Box::new(failure) }
+            })?;
+        }
+        Ok(request)
+    }
+
+    /// Lets a submitted run begin, when there is room for it.
+    pub(super) fn begin(&self, run: RunId) {
+        self.inner.engine.launch(run);
     }
 }
 
@@ -155,5 +192,7 @@ pub(super) fn request(
         submitted_by: by.to_owned(),
         submitted_at: at,
         retry_of: None,
+        placement: Placement { location: device.location.clone(), rack: device.rack.clone(), switches: Vec::new() },
+        canary: None,
     })
 }

@@ -99,17 +99,24 @@ pub struct Lab {
 #[derive(Debug, Args)]
 pub struct Enroll {
     /// NetBox device names.
-    #[arg(required = true, value_name = "HOST")]
+    #[arg(required_unless_present = "file", value_name = "HOST")]
     pub hosts: Vec<String>,
+    /// A list of names: a name a line with '#' before comments, or JSON ('-': standard input). In a terminal it is shown
+    /// and asked about before anything starts; elsewhere --yes is needed.
+    #[arg(long, value_name = "LIST")]
+    pub file: Option<PathBuf>,
+    /// Start the others although some names were refused; without it one refusal starts nothing.
+    #[arg(long)]
+    pub skip_refused: bool,
     #[command(flatten)]
     pub switches: Switches,
-    /// Start the first host alone; the others wait until it has succeeded.
+    /// Start the first host alone; the others wait until it has succeeded, and are cancelled if it does not.
     #[arg(long)]
     pub canary: bool,
     /// Submit and leave; a console or `muster serve` on the same state folder carries the runs out.
     #[arg(long)]
     pub detach: bool,
-    /// Do not ask before a deployed host's BMC is touched.
+    /// Do not ask: not before a list is started, nor before the BMC of a deployed host named on the command line is touched.
     #[arg(long)]
     pub yes: bool,
     /// One JSON object a line: the events, and at the end one `finished` for each host.
@@ -120,8 +127,11 @@ pub struct Enroll {
 #[derive(Debug, Args)]
 pub struct Plan {
     /// NetBox device names.
-    #[arg(required = true, value_name = "HOST")]
+    #[arg(required_unless_present = "file", value_name = "HOST")]
     pub hosts: Vec<String>,
+    /// A list of names, as of `muster enroll`.
+    #[arg(long, value_name = "LIST")]
+    pub file: Option<PathBuf>,
     #[command(flatten)]
     pub switches: Switches,
     /// One JSON object a line, one for each host.
@@ -181,6 +191,18 @@ impl From<&Switches> for EnrollParams {
     }
 }
 
+impl Switches {
+    /// Changes what is given, and leaves the rest.
+    pub fn change(&self, params: &mut EnrollParams) {
+        if self.no_inspection || self.force_inspection {
+            (params.run_inspection, params.force_inspection) = (!self.no_inspection, self.force_inspection);
+        }
+        params.force_bmc_restart |= self.force_bmc_restart;
+        params.node_uuid = self.node_uuid.or(params.node_uuid);
+        params.max_attempts = self.max_attempts.or(params.max_attempts);
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Runs {
     /// All runs, newest first.
@@ -200,9 +222,11 @@ pub enum Runs {
         #[arg(long)]
         json: bool,
     },
-    /// Run a failed run's host again with the same switches.
+    /// Run an ended run's host again: with the same switches, and those that are given here.
     Retry {
         run: String,
+        #[command(flatten)]
+        switches: Switches,
         #[arg(long)]
         json: bool,
     },
@@ -273,6 +297,8 @@ mod tests {
             "muster --config a.toml --state-dir s --site osl1 runs list --json",
             "muster enroll gpu-1 gpu-2 --force-inspection --max-attempts 1 --canary --detach --yes --json",
             "muster enroll gpu-1 --no-inspection --force-bmc-restart --node-uuid 6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+            "muster enroll --file rack.txt --yes --skip-refused --canary",
+            "muster plan --file rack.txt",
             "muster plan gpu-1 gpu-2 --no-inspection --force-bmc-restart --max-attempts 1 --json",
             "muster plan gpu-1 --force-inspection --node-uuid 6ba7b810-9dad-41d1-80b4-00c04fd430c8",
             "muster runs show 3f2a",

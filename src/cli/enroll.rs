@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::broadcast;
 
 use super::args::{Enroll, Place};
+use super::batch::{self, Started};
 use super::exit::{Ending, Exit};
-use super::{open, output};
-use crate::app::{App, FeedEvent, SubmitError};
+use super::{list, open, output};
+use crate::app::{App, FeedEvent};
 use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
-use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
+use crate::store::StoreError;
 
 /// A run that a command follows.
 #[derive(Debug, Clone)]
@@ -22,107 +23,22 @@ pub struct Followed {
 }
 
 pub async fn enroll(place: &Place, command: Enroll) -> Result<Exit, Ending> {
+    // A list that can't be read is said before anything is opened.
+    let listed = command.file.as_deref().map(list::read).transpose()?.unwrap_or_default();
     let app = open::headless(place).await?;
-    let ended = carry_out(&app, command).await;
+    let ended = carry_out(&app, command, &listed).await;
     app.shutdown().await;
     ended
 }
 
-async fn carry_out(app: &App, command: Enroll) -> Result<Exit, Ending> {
-    // A batch list may name a host twice; it is enrolled once, in the place of its first name (C-52).
-    let mut seen = BTreeSet::new();
-    let hosts: Vec<&String> = command.hosts.iter().filter(|host| seen.insert(host.as_str())).collect();
+async fn carry_out(app: &App, command: Enroll, listed: &[String]) -> Result<Exit, Ending> {
     // The lists of a first start are empty: what NetBox has is read before anything is judged.
     app.sync_now().await.map_err(|e| Ending::failed(e.to_string()))?;
-    let params = EnrollParams::from(&command.switches);
-    warn_of_deployed(app, &hosts, &command)?;
-
-    let (first, rest) = match command.canary {
-        true => hosts.split_at(1),
-        false => hosts.split_at(hosts.len()),
-    };
-    let mut worst = Exit::Done;
-    for group in [first, rest] {
-        if group.is_empty() {
-            continue;
-        }
-        if worst != Exit::Done {
-            let left: Vec<&str> = group.iter().map(|host| host.as_str()).collect();
-            eprintln!("muster: the canary did not succeed; not started: {}", left.join(", "));
-            break;
-        }
-        let (runs, refused) = submit(app, group, &params, command.json).await;
-        worst = worst.max(refused);
-        if !command.detach && !runs.is_empty() {
-            worst = worst.max(follow(app, runs, command.json).await?);
-        }
+    let Started { runs, exit } = batch::start(app, &command, listed).await?;
+    if command.detach || runs.is_empty() {
+        return Ok(exit);
     }
-    Ok(worst)
-}
-
-/// BMC convergence runs before the Nova guard: a host that is deployed wants a yes (B19).
-fn warn_of_deployed(app: &App, hosts: &[&String], command: &Enroll) -> Result<(), Ending> {
-    let fleet = app.fleet().map_err(|e| Ending::failed(e.to_string()))?;
-    let deployed: Vec<&str> = fleet
-        .rows
-        .iter()
-        .filter(|row| hosts.iter().any(|host| **host == row.device.name))
-        .filter(|row| row.ironic.as_ref().is_some_and(|ironic| ironic.instance_uuid.is_some()))
-        .map(|row| row.device.name.as_str())
-        .collect();
-    if deployed.is_empty() || command.yes {
-        return Ok(());
-    }
-    Err(Ending::refused(format!(
-        "an instance lives on {}: converging the BMC can restart its host",
-        deployed.join(", ")
-    ))
-    .with_action("leave it out, or repeat the command with --yes if that is meant"))
-}
-
-/// Submits hosts one by one. A refusal of one stops none of the others.
-async fn submit(app: &App, hosts: &[&String], params: &EnrollParams, json: bool) -> (Vec<Followed>, Exit) {
-    let by = open::operator();
-    let mut runs = Vec::new();
-    let mut exit = Exit::Done;
-    for host in hosts {
-        match app.submit(host, params.clone(), &by).await {
-            Ok(run) => {
-                if json {
-                    output::object(&serde_json::json!({ "event": "accepted", "run": run, "host": host }));
-                } else {
-                    output::line(&format!("{host}: run {} begins", run.short()));
-                }
-                runs.push(Followed { run, host: (*host).clone() });
-            }
-            // The run of an earlier process that ended without finishing it: it has been resumed, and is followed.
-            Err(SubmitError::Busy { run, .. }) if same_params(app, run, params) => {
-                if json {
-                    output::object(&serde_json::json!({ "event": "resumed", "run": run, "host": host }));
-                } else {
-                    output::line(&format!("{host}: run {} goes on", run.short()));
-                }
-                runs.push(Followed { run, host: (*host).clone() });
-            }
-            Err(refusal) => {
-                exit = Exit::Refused;
-                if json {
-                    output::object(&serde_json::json!({
-                        "event": "refused", "host": host, "code": refusal.code(),
-                        "message": refusal.to_string(), "action": refusal.action(),
-                    }));
-                }
-                eprintln!("muster: {}", neutralize(&format!("{host}: {refusal}")));
-                eprintln!("        {}", neutralize(&refusal.action()));
-            }
-        }
-    }
-    (runs, exit)
-}
-
-fn same_params(app: &App, run: RunId, params: &EnrollParams) -> bool {
-    let Ok(records) = app.records(run) else { return false };
-    RunView::of(&records).request.is_some_and(|request| request.params == *params)
+    Ok(exit.max(follow(app, runs, command.json).await?))
 }
 
 /// Follows runs until all have ended, or the process is asked to stop. What was recorded before is told first.
@@ -132,6 +48,7 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
     let mut views: BTreeMap<RunId, RunView> = hosts.keys().map(|run| (*run, RunView::default())).collect();
     let mut open: BTreeSet<RunId> = hosts.keys().copied().collect();
     let mut worst = Exit::Done;
+    let mut told = BTreeSet::new();
     let stop = open::stop_asked();
     tokio::pin!(stop);
     for run in hosts.keys() {
@@ -169,6 +86,19 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
                         if view.apply(&record) && (json || !repeated) {
                             tell(&hosts[&run], &record, json);
                         }
+                    }
+                }
+                Ok(FeedEvent::StoreTrouble(Some((run, error)))) => {
+                    let Some(host) = hosts.get(&run) else { continue };
+                    let lost = matches!(error, StoreError::Damaged { .. });
+                    let sentence = neutralize(&format!("{host}: {error}")).into_owned();
+                    if told.insert(sentence.clone()) {
+                        eprintln!("muster: {sentence}");
+                        let what = if lost { "can't go on on this store" } else { "waits, and goes on once that is mended" };
+                        eprintln!("        run {} {what}", run.short());
+                    }
+                    if lost && open.remove(&run) {
+                        worst = worst.max(Exit::Failed);
                     }
                 }
                 Ok(_) => {}
@@ -223,10 +153,16 @@ fn tell(host: &str, record: &RunRecord, json: bool) {
 
 fn tell_end(run: RunId, host: &str, view: &RunView, json: bool) -> Exit {
     let status = view.outcome.as_ref().map_or("interrupted", |outcome| outcome.status());
+    let why = output::cancelled_because(view);
     if json {
-        output::object(&output::finished(run, host, status, view.failure()));
+        let mut object = output::finished(run, host, status, view.failure());
+        if let (Some(map), Some(why)) = (object.as_object_mut(), why) {
+            map.insert("why".to_owned(), why.into());
+        }
+        output::object(&object);
     } else {
-        output::line(&format!("{host}: {status}"));
+        let why = why.map_or(String::new(), |why| format!(": {}", neutralize(why)));
+        output::line(&format!("{host}: {status}{why}"));
         for line in view.failure().map(output::failure_lines).unwrap_or_default() {
             output::line(&format!("  {line}"));
         }

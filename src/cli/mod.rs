@@ -2,11 +2,13 @@
 
 pub mod args;
 mod backfill;
+mod batch;
 mod config;
 mod demo;
 mod enroll;
 mod exit;
 mod inventory;
+mod list;
 mod log;
 mod open;
 mod output;

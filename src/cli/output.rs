@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::domain::event::{Body, Event, Observation, RunRecord};
+use crate::domain::event::{Body, Event, Observation, Outcome, RunRecord};
 use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
+use crate::domain::queue::Queued;
 use crate::domain::run_view::{PhaseStatus, RunState, RunView};
 use crate::domain::text::neutralize;
 
@@ -15,6 +16,12 @@ use crate::domain::text::neutralize;
 pub fn line(text: &str) {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).ok();
+}
+
+/// Prints words that are no whole line, such as a question.
+pub fn words(text: &str) {
+    let mut out = io::stdout().lock();
+    write!(out, "{text}").and_then(|()| out.flush()).ok();
 }
 
 /// Prints one JSON object.
@@ -87,6 +94,11 @@ pub fn sentence(record: &RunRecord) -> Option<String> {
     Some(neutralize(&text).into_owned())
 }
 
+/// Where a run stands that has not begun, and what holds it.
+pub fn place(queued: &Queued) -> String {
+    format!("queued at place {}: {}", queued.place, queued.reason)
+}
+
 /// The failure as a person reads it: fact, owner, action.
 pub fn failure_lines(failure: &Failure) -> Vec<String> {
     vec![
@@ -155,7 +167,16 @@ pub fn page(view: &RunView, now: Timestamp) -> Vec<String> {
     if let Some(failure) = view.failure() {
         lines.extend(failure_lines(failure));
     }
+    lines.extend(cancelled_because(view).map(|why| neutralize(&format!("cancelled: {why}")).into_owned()));
     lines
+}
+
+/// Why a run was cancelled that nobody cancelled.
+pub fn cancelled_because(view: &RunView) -> Option<&str> {
+    match &view.outcome {
+        Some(Outcome::Cancelled { why, .. }) => why.as_deref(),
+        _ => None,
+    }
 }
 
 /// A length of time as `7:12` or `1:02:03`; a negative one is nothing.

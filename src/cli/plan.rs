@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use super::args::{Place, Plan as Arguments};
 use super::exit::{Ending, Exit};
-use super::{log, open, output};
+use super::{list, log, open, output};
 use crate::app::Planner;
 use crate::domain::plan::{Plan, PlannedPhase, PlannedStep, what};
 use crate::domain::request::EnrollParams;
 use crate::domain::text::neutralize;
 
 pub async fn plan(place: &Place, command: Arguments) -> Result<Exit, Ending> {
+    let mut hosts = command.hosts.clone();
+    hosts.extend(command.file.as_deref().map(list::read).transpose()?.unwrap_or_default());
     let (_, settings) = open::settings(place)?;
     let state = open::state_dir(place)?;
     log::to_file(&state)?;
@@ -20,7 +22,7 @@ pub async fn plan(place: &Place, command: Arguments) -> Result<Exit, Ending> {
     let params = EnrollParams::from(&command.switches);
     let mut exit = Exit::Done;
     let mut seen = BTreeSet::new();
-    for host in command.hosts.iter().filter(|host| seen.insert(host.as_str())) {
+    for host in hosts.iter().filter(|host| seen.insert(host.as_str())) {
         match planner.plan(host, params.clone()).await {
             Ok(plan) if command.json => {
                 let value = serde_json::to_value(&plan).map_err(|e| Ending::failed(e.to_string()))?;

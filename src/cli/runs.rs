@@ -49,9 +49,9 @@ async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
             let run = find(app, &run)?;
             watch(app, run, json).await
         }
-        Runs::Retry { run, json } => {
+        Runs::Retry { run, switches, json } => {
             let run = find(app, &run)?;
-            let retried = app.retry(run, |_| {}, &open::operator()).await;
+            let retried = app.retry(run, |params| switches.change(params), &open::operator()).await;
             let next = retried.map_err(|e| Ending::refused(e.to_string()))?;
             watch(app, next, json).await
         }
@@ -69,11 +69,18 @@ fn list(runs: &History, place: &Place, json: bool) -> Result<Exit, Ending> {
     if rows.is_empty() && !json {
         output::line("no runs yet; `muster enroll HOST` starts one");
     }
+    let all = runs.list().map_err(failed)?;
     for row in &rows {
         if json {
-            output::object(&summary(row));
+            let mut line = summary(row);
+            line["retried_by"] = json!(retried_by(&all, row.run));
+            output::object(&line);
         } else {
-            let code = row.failure.as_ref().map_or(String::new(), |f| format!("  {}: {}", f.code, f.message));
+            let code = match (&row.failure, &row.queued) {
+                (Some(f), _) => format!("  {}: {}", f.code, f.message),
+                (None, Some(queued)) => format!("  {}", output::place(queued)),
+                (None, None) => String::new(),
+            };
             let at = row.submitted_at.strftime("%Y-%m-%d %H:%M:%S");
             let text =
                 format!("{}  {at}  {:<16} {:<11} by {}{code}", row.run.short(), row.host, row.status.as_str(), row.by);
@@ -94,12 +101,16 @@ fn summary(row: &RunSummary) -> serde_json::Value {
         "finished_at": row.finished_at,
         "failure": row.failure,
         "retry_of": row.retry_of,
+        "place": row.queued.as_ref().map(|queued| queued.place),
+        "reason": row.queued.as_ref().map(|queued| queued.reason.to_string()),
+        "held_by": row.queued.as_ref().map(|queued| queued.reason.kind()),
     })
 }
 
 fn show(runs: &History, run: RunId, json: bool) -> Result<Exit, Ending> {
     let records = runs.records(run).map_err(failed)?;
     let view = RunView::of(&records);
+    let queued = runs.row(run).map_err(failed)?.queued;
     if json {
         let host = view.request.as_ref().map_or(String::new(), |r| r.host.clone());
         for line in records.iter().filter_map(|record| output::record(&host, record)) {
@@ -108,10 +119,30 @@ fn show(runs: &History, run: RunId, json: bool) -> Result<Exit, Ending> {
         if let Some(outcome) = &view.outcome {
             output::object(&output::finished(run, &host, outcome.status(), view.failure()));
         }
+        if let Some(queued) = queued {
+            output::object(&json!({
+                "event": "queued", "run": run, "host": host, "place": queued.place,
+                "reason": queued.reason.to_string(), "held_by": queued.reason.kind(),
+            }));
+        }
     } else {
         output::page(&view, Timestamp::now()).iter().for_each(|line| output::line(line));
+        if let Some(queued) = queued {
+            output::line(&neutralize(&output::place(&queued)));
+        }
+        if let Some(before) = view.request.as_ref().and_then(|request| request.retry_of) {
+            output::line(&format!("repeats run {before}"));
+        }
+        for after in retried_by(&runs.list().map_err(failed)?, run) {
+            output::line(&format!("repeated by run {after}"));
+        }
     }
     Ok(Exit::Done)
+}
+
+/// The runs that repeat this one, the oldest first.
+fn retried_by(all: &[RunSummary], run: RunId) -> Vec<RunId> {
+    all.iter().rev().filter(|row| row.retry_of == Some(run)).map(|row| row.run).collect()
 }
 
 async fn watch(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {

@@ -83,6 +83,7 @@ fn words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded { .. } => "succeeded".to_owned(),
         Outcome::Failed { failure } => format!("failed with {}", failure.code),
-        Outcome::Cancelled { by, .. } => format!("cancelled by {}", neutralize(by)),
+        Outcome::Cancelled { by, why: None, .. } => format!("cancelled by {}", neutralize(by)),
+        Outcome::Cancelled { why: Some(why), .. } => format!("cancelled: {}", neutralize(why)),
     }
 }

@@ -20,6 +20,8 @@ use super::{ironic, site};
 const FILE_MAX: usize = 1024 * 1024;
 /// The longest time limit of a request.
 pub(super) const REQUEST_MAX: Duration = Duration::from_secs(3600);
+/// The most that a limit can be.
+const LIMIT_MAX: u64 = 100_000;
 /// The longest time between two looks.
 pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -135,7 +137,7 @@ fn whole_file(root: Section<'_>) -> Option<Settings> {
     if instances.is_empty() && !ironic_failed {
         root.warn("ironic", "no table [ironic.NAME]: hosts can be looked at, and none can be enrolled");
     }
-    let limits = root.section("limits").map_or_else(default_limits, limits);
+    let limits = root.section("limits").map_or_else(Limits::default, limits);
     let console = root.section("console").map_or_else(default_console, console);
     root.finish();
     if ironic_failed || sites_failed {
@@ -255,14 +257,27 @@ fn vault(t: Section<'_>) -> Option<VaultSettings> {
     kind.map(|_| settings)
 }
 
-fn default_limits() -> Limits {
-    Limits { runs: 64, activities: 32 }
-}
-
 fn limits(t: Section<'_>) -> Limits {
-    let default = default_limits();
-    let count = |key, default: usize| t.whole_or(key, default as u64, 1, 100_000) as usize;
-    let limits = Limits { runs: count("runs", default.runs), activities: count("activities", default.activities) };
+    let default = Limits::default();
+    let count = |key, default: usize| t.whole_or(key, default as u64, 1, LIMIT_MAX) as usize;
+    // 0 is no limit: the example file shows each key with its default.
+    let some = |key| Some(t.whole_or(key, 0, 0, LIMIT_MAX) as usize).filter(|n| *n > 0);
+    let limits = Limits {
+        runs: count("runs", default.runs),
+        runs_per_site: some("runs_per_site"),
+        runs_per_rack: some("runs_per_rack"),
+        runs_per_switch: some("runs_per_switch"),
+        activities: count("activities", default.activities),
+    };
+    for (key, narrow) in [
+        ("runs_per_site", limits.runs_per_site),
+        ("runs_per_rack", limits.runs_per_rack),
+        ("runs_per_switch", limits.runs_per_switch),
+    ] {
+        if let Some(narrow) = narrow.filter(|narrow| *narrow > limits.runs) {
+            t.warn(key, format!("{narrow} is more than runs ({}): it limits nothing", limits.runs));
+        }
+    }
     t.finish();
     limits
 }

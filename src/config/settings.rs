@@ -9,6 +9,7 @@ use url::Url;
 
 /// The same type as the renderer's: a kind that one knows is a kind that the other knows.
 pub use crate::domain::dhcp::Server as DhcpServerKind;
+use crate::domain::queue::Caps;
 use crate::domain::request::{Budgets, Routing, SiteOptions};
 
 /// All settings of one installation.
@@ -212,8 +213,30 @@ pub struct BmcSettings {
 pub struct Limits {
     /// Runs under way at once (G13).
     pub runs: usize,
+    /// Of these, of one site, of hosts in one rack, of hosts with a cable to one switch. `None`: as many as there are.
+    pub runs_per_site: Option<usize>,
+    pub runs_per_rack: Option<usize>,
+    pub runs_per_switch: Option<usize>,
     /// Activities at work at once.
     pub activities: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { runs: 64, runs_per_site: None, runs_per_rack: None, runs_per_switch: None, activities: 32 }
+    }
+}
+
+impl Limits {
+    /// The limits of runs, as admission goes by them.
+    pub fn caps(&self) -> Caps {
+        Caps {
+            runs: Some(self.runs.max(1)),
+            per_site: self.runs_per_site,
+            per_rack: self.runs_per_rack,
+            per_switch: self.runs_per_switch,
+        }
+    }
 }
 
 /// `[console]`

@@ -79,6 +79,9 @@ pub enum Outcome {
         by: String,
         /// What was left in place, in words.
         left: Vec<String>,
+        /// Why, where no person asked for it: what became of the canary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
 }
 

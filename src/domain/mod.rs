@@ -16,6 +16,7 @@ pub mod phase;
 pub mod plan;
 pub mod platform_class;
 pub mod provision;
+pub mod queue;
 pub mod request;
 pub mod root_device;
 pub mod run_view;

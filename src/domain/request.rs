@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::ids::NodeUuid;
+use super::queue::Placement;
 
 /// The switches of an enrollment (domain document, "Operator parameters").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,4 +114,10 @@ pub struct EnrollRequest {
     /// The run that this one repeats (G10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<super::ids::RunId>,
+    /// Where the host stands and hangs: what the limits of rack and switch go by (G13).
+    #[serde(default, skip_serializing_if = "Placement::is_unknown")]
+    pub placement: Placement,
+    /// The run that has to succeed before this one begins: the first of its batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<super::ids::RunId>,
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 use futures::FutureExt;
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::driver::Message;
 use super::ports::{Call, Dispatch};
 use super::replay::internal;
+use super::slots::Slots;
 use super::timers::Timers;
 use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
@@ -29,8 +30,8 @@ pub(super) struct Hands {
     pub dispatch: Arc<dyn Dispatch>,
     pub clock: Arc<dyn Clock>,
     pub timers: Timers,
-    /// One permit an attempt at work. Waiting between attempts takes none.
-    pub slots: Arc<Semaphore>,
+    /// One place an attempt at work. Waiting between attempts takes none.
+    pub slots: Arc<Slots>,
     /// The program stops: nothing is cancelled, all goes on at the next start.
     pub halt: CancellationToken,
 }
@@ -38,6 +39,8 @@ pub(super) struct Hands {
 /// One activity of one run.
 pub(super) struct Job {
     pub run: RunId,
+    /// Whose share of the places at work it takes.
+    pub site: Arc<str>,
     pub seq: u32,
     pub name: &'static str,
     pub input: Value,
@@ -96,18 +99,18 @@ impl Hands {
                 if let Some(at) = retry_at {
                     self.timers.until(at).await;
                 }
-                self.slots.acquire().await
+                self.slots.acquire(&job.site).await
             };
-            let permit = tokio::select! {
+            let slot = tokio::select! {
                 biased;
                 ended = stopped => return ended,
-                permit = ready => permit,
+                slot = ready => slot,
             };
             let attempt = failed + 1;
             let max_attempts = job.max_attempts;
             self.observe(say, Observation::Attempt { seq: job.seq, name: job.name.to_owned(), attempt, max_attempts });
             let outcome = self.attempt(&job, attempt, say).await;
-            drop(permit);
+            drop(slot);
             let failure = match outcome {
                 Ok(Ended::Failed(failure)) => failure,
                 Ok(ended) => return ended,

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use futures::future::LocalBoxFuture;
 use futures::task::noop_waker;
 use jiff::Timestamp;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::attempts::{self, Ended, Hands, Job};
@@ -48,6 +48,8 @@ pub(super) struct Shared {
     /// Where activities run: the runtime of the process, not the thread of the workflows.
     pub runtime: tokio::runtime::Handle,
     pub feed: broadcast::Sender<RunRecord>,
+    /// The run that was put aside last, and why; nothing once the store takes records again.
+    pub trouble: watch::Sender<Option<(RunId, StoreError)>>,
 }
 
 /// How driving a run ended.
@@ -78,6 +80,7 @@ pub(super) type Answers = Vec<(oneshot::Sender<Result<(), EngineError>>, Result<
 pub(super) struct Driver {
     pub shared: Rc<Shared>,
     pub run: RunId,
+    pub site: Arc<str>,
     /// The run's own number of attempts, which goes before that of every policy (G11).
     pub max_attempts: Option<u32>,
     pub state: Rc<RefCell<State>>,
@@ -373,6 +376,7 @@ impl Driver {
                     let cancel = CancellationToken::new();
                     let job = Job {
                         run: self.run,
+                        site: Arc::clone(&self.site),
                         seq,
                         name,
                         input: input.clone(),
@@ -418,6 +422,7 @@ impl Driver {
         }
         let records = written?;
         self.next_n += records.len() as u64;
+        self.shared.trouble.send_if_modified(|trouble| !records.is_empty() && trouble.take().is_some());
         for record in records {
             // Nobody may be listening.
             self.shared.feed.send(record).ok();

@@ -37,7 +37,7 @@ impl Driver {
             self.handle(message, &mut answers);
         }
         let outcome = match outcome {
-            Outcome::Cancelled { by, .. } => Outcome::Cancelled { by, left: self.changes.words() },
+            Outcome::Cancelled { by, why, .. } => Outcome::Cancelled { by, left: self.changes.words(), why },
             ended => ended,
         };
         self.batch.push((self.now(), Body::Journal(Event::Finished { outcome })));
@@ -96,7 +96,9 @@ impl Driver {
             (Ok(result), _) => Outcome::Succeeded { result: Some(result) },
             (Err(ActivityError::Failed(failure)), _) => Outcome::Failed { failure: Box::new(failure) },
             // What is left is told when all has come to an end.
-            (Err(ActivityError::Cancelled), Some(by)) => Outcome::Cancelled { by: by.clone(), left: Vec::new() },
+            (Err(ActivityError::Cancelled), Some(by)) => {
+                Outcome::Cancelled { by: by.clone(), left: Vec::new(), why: None }
+            }
             (Err(ActivityError::Cancelled), None) => {
                 let phase = self.state.borrow().phase;
                 let message = "the workflow says that it was cancelled, and nobody cancelled it";

@@ -1,15 +1,15 @@
 //! The engine as the rest of the program holds it: launch, cancel, signal, listen, stop.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::attempts::Hands;
 use super::clock::Clock;
 use super::driver::Shared;
 use super::ports::{Dispatch, Journal, Registry, Workflows};
+use super::slots::Slots;
 use super::supervisor::{self, Command};
 use super::timers::Timers;
 use crate::activities::env::Env;
@@ -32,8 +32,9 @@ pub struct Engine {
 struct Inner {
     commands: mpsc::UnboundedSender<Command>,
     feed: broadcast::Sender<RunRecord>,
-    queued: Arc<Mutex<VecDeque<RunId>>>,
+    queued: Arc<Mutex<Vec<RunId>>>,
     halt: CancellationToken,
+    trouble: watch::Sender<Option<(RunId, StoreError)>>,
 }
 
 /// What an engine is made of.
@@ -77,24 +78,31 @@ impl Engine {
     pub fn with(parts: Parts) -> std::io::Result<Engine> {
         let (commands, inbox) = mpsc::unbounded_channel();
         let (feed, _) = broadcast::channel(FEED);
+        let trouble = watch::Sender::new(None);
         let halt = CancellationToken::new();
-        let queued = Arc::new(Mutex::new(VecDeque::new()));
+        let queued = Arc::<Mutex<Vec<RunId>>>::default();
         let hands = Hands {
             dispatch: parts.dispatch,
             timers: Timers::spawn(Arc::clone(&parts.clock)),
             clock: parts.clock,
-            slots: Arc::new(Semaphore::new(parts.limits.activities.clamp(1, Semaphore::MAX_PERMITS))),
+            slots: Slots::new(parts.limits.activities),
             halt: halt.clone(),
         };
-        let inner = Inner { commands: commands.clone(), feed: feed.clone(), queued: Arc::clone(&queued), halt };
+        let inner = Inner {
+            commands: commands.clone(),
+            feed: feed.clone(),
+            queued: Arc::clone(&queued),
+            halt,
+            trouble: trouble.clone(),
+        };
         let runtime = tokio::runtime::Handle::current();
-        let slots = parts.limits.runs.max(1);
+        let caps = parts.limits.caps();
         let own = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let (journal, workflows) = (parts.journal, parts.workflows);
         std::thread::Builder::new().name("muster-engine".to_owned()).spawn(move || {
-            let shared = Shared { journal, workflows, hands: Arc::new(hands), runtime, feed };
+            let shared = Shared { journal, workflows, hands: Arc::new(hands), runtime, feed, trouble };
             let local = tokio::task::LocalSet::new();
-            local.block_on(&own, supervisor::run(shared, slots, inbox, commands.downgrade(), queued));
+            local.block_on(&own, supervisor::run(shared, caps, inbox, commands.downgrade(), queued));
         })?;
         Ok(Engine { inner: Arc::new(inner) })
     }
@@ -126,9 +134,15 @@ impl Engine {
         self.inner.feed.subscribe()
     }
 
-    /// The runs that wait for room, the next one first.
+    /// The run that was put aside last because its journal could not be written or read, and why. `None`: the store takes
+    /// records.
+    pub fn trouble(&self) -> watch::Receiver<Option<(RunId, StoreError)>> {
+        self.inner.trouble.subscribe()
+    }
+
+    /// The runs that wait for room or for their canary, the next one first.
     pub fn queued(&self) -> Vec<RunId> {
-        self.inner.queued.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+        self.inner.queued.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Stops all runs where they are; the next engine on the same journal lets them go on. Activities have a few seconds

@@ -14,6 +14,7 @@
 //!                       └─ journal (the store), then the feed
 //! ```
 
+mod admission;
 mod attempts;
 mod clock;
 mod driver;
@@ -26,6 +27,7 @@ mod ports;
 mod replay;
 mod resume;
 mod review;
+mod slots;
 mod supervisor;
 mod timers;
 

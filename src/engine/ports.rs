@@ -16,6 +16,7 @@ use crate::clients::trail::Trail;
 use crate::domain::event::{Body, EnrollResult, Observation, RunRecord};
 use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
+use crate::domain::queue::{Caps, Entry};
 use crate::domain::request::EnrollRequest;
 use crate::store::{Store, StoreError};
 use crate::workflows::cx::ActivityError;
@@ -29,6 +30,12 @@ pub trait Journal: Send + Sync + 'static {
     fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError>;
     /// How many records a run has.
     fn end(&self, run: RunId) -> Result<u64, StoreError>;
+    /// An active run as admission sees it; `None`: it is over, or there is none.
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError>;
+    /// Keeps the limits that the engine admits by, for whoever shows the line. A journal that nobody else reads keeps none.
+    fn keep_caps(&self, _: Caps) -> BoxFuture<'static, Result<(), StoreError>> {
+        Box::pin(async { Ok(()) })
+    }
     /// Adds records at the end, all or none; answers after they are on the disk.
     fn append(
         &self,
@@ -49,6 +56,15 @@ impl Journal for Store {
 
     fn end(&self, run: RunId) -> Result<u64, StoreError> {
         self.journal_end(run)
+    }
+
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.queue_entry(run)
+    }
+
+    fn keep_caps(&self, caps: Caps) -> BoxFuture<'static, Result<(), StoreError>> {
+        let store = self.clone();
+        Box::pin(async move { store.put_caps(&caps).await })
     }
 
     fn append(

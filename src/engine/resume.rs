@@ -100,6 +100,7 @@ impl Driver {
         let mut driver = Driver {
             shared,
             run,
+            site: request.site.as_str().into(),
             max_attempts: request.params.max_attempts,
             state: Rc::new(RefCell::new(state)),
             workflow: None,

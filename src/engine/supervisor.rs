@@ -1,7 +1,7 @@
-//! Keeps all runs of an engine going: lets so many at once begin as there is room for, in the order in which they came,
-//! and puts aside for a while what the store does not take.
+//! Keeps all runs of an engine going: takes them in, hands on what is said to them, and puts aside for a while what the
+//! store does not take. Which of them begin is decided in `admission`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use crate::domain::event::{Event, Outcome};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::ids::RunId;
 use crate::domain::phase::Phase;
+use crate::domain::queue::{Caps, Entry};
 use crate::domain::text::neutralize_to;
 use crate::store::StoreError;
 use crate::workflows::cx::Signal;
@@ -47,44 +48,64 @@ pub(super) enum Command {
     },
 }
 
-struct Supervisor {
-    shared: Rc<Shared>,
-    /// Runs under way at once.
-    slots: usize,
+pub(super) struct Supervisor {
+    pub shared: Rc<Shared>,
+    pub caps: Caps,
     commands: mpsc::WeakUnboundedSender<Command>,
-    queue: Arc<Mutex<VecDeque<RunId>>>,
-    running: BTreeMap<RunId, mpsc::UnboundedSender<Message>>,
-    /// Why each run that is aside is.
-    aside: BTreeMap<RunId, StoreError>,
-    drivers: JoinSet<(RunId, End)>,
+    /// The line as whoever holds the engine sees it.
+    queue: Arc<Mutex<Vec<RunId>>>,
+    pub running: BTreeMap<RunId, mpsc::UnboundedSender<Message>>,
+    /// Runs that this engine is to carry out and that have no driver now.
+    pub waiting: BTreeSet<RunId>,
+    /// What admission knows of those, and of those that have one.
+    pub entries: BTreeMap<RunId, Entry>,
+    /// Waiting runs that are left alone for a while. Begun ones keep their room meanwhile.
+    pub resting: BTreeSet<RunId>,
+    /// Why each run that was aside was.
+    pub aside: BTreeMap<RunId, StoreError>,
+    pub drivers: JoinSet<(RunId, End)>,
 }
 
 /// Serves until it is shut down, or until nobody holds the engine any more.
 pub(super) async fn run(
     shared: Shared,
-    slots: usize,
+    caps: Caps,
     mut inbox: mpsc::UnboundedReceiver<Command>,
     commands: mpsc::WeakUnboundedSender<Command>,
-    queue: Arc<Mutex<VecDeque<RunId>>>,
+    queue: Arc<Mutex<Vec<RunId>>>,
 ) {
     let mut supervisor = Supervisor {
         shared: Rc::new(shared),
-        slots,
+        caps,
         commands,
         queue,
         running: BTreeMap::new(),
+        waiting: BTreeSet::new(),
+        entries: BTreeMap::new(),
+        resting: BTreeSet::new(),
         aside: BTreeMap::new(),
         drivers: JoinSet::new(),
     };
-    let answer = loop {
-        tokio::select! {
+    let answer = 'serve: loop {
+        let mut next = tokio::select! {
             command = inbox.recv() => match command {
                 None => break None,
-                Some(Command::Shutdown { answer }) => break Some(answer),
-                Some(command) => supervisor.handle(command).await,
+                command => command,
             },
-            Some(ended) = supervisor.drivers.join_next_with_id() => supervisor.ended(ended).await,
+            Some(ended) = supervisor.drivers.join_next_with_id() => {
+                supervisor.ended(ended).await;
+                None
+            }
+        };
+        // What came meanwhile is taken in together: a batch is one look at the limits, not one for each of its runs.
+        while let Some(command) = next {
+            match command {
+                Command::Shutdown { answer } => break 'serve Some(answer),
+                command => supervisor.handle(command).await,
+            }
+            next = inbox.try_recv().ok();
         }
+        supervisor.start_what_fits().await;
     };
     supervisor.shared.hands.halt.cancel();
     while let Some(ended) = supervisor.drivers.join_next_with_id().await {
@@ -101,6 +122,9 @@ impl Supervisor {
         match command {
             Command::Launch(run) => self.enqueue(run),
             Command::ResumeAll(answer) => {
+                if let Err(error) = self.shared.journal.keep_caps(self.caps).await {
+                    tracing::error!(%error, "other processes are not told the limits of this engine");
+                }
                 let outcome = self.shared.journal.active().map_err(EngineError::from);
                 let outcome = outcome.map(|runs| {
                     runs.iter().for_each(|run| self.enqueue(*run));
@@ -108,22 +132,30 @@ impl Supervisor {
                 });
                 answer.send(outcome).ok();
             }
-            Command::Cancel { run, by, answer } => match self.running.get(&run) {
-                Some(driver) => self.hand_on(driver, Message::Cancel { by, answer }),
-                None => {
-                    let outcome = self.cancel_idle(run, by).await;
-                    answer.send(outcome).ok();
+            Command::Cancel { run, by, answer } => {
+                // Whoever was launched before was to begin before.
+                self.start_what_fits().await;
+                match self.running.get(&run) {
+                    Some(driver) => self.hand_on(driver, Message::Cancel { by, answer }),
+                    None => {
+                        let outcome = self.cancel_idle(run, by).await;
+                        answer.send(outcome).ok();
+                    }
                 }
-            },
-            Command::Signal { run, signal, answer } => match self.running.get(&run) {
-                Some(driver) => self.hand_on(driver, Message::Signal { signal, answer }),
-                None => {
-                    let active = self.shared.journal.active().is_ok_and(|runs| runs.contains(&run));
-                    let error = if active { EngineError::NotBegun(run) } else { EngineError::NotActive(run) };
-                    answer.send(Err(error)).ok();
+            }
+            Command::Signal { run, signal, answer } => {
+                self.start_what_fits().await;
+                match self.running.get(&run) {
+                    Some(driver) => self.hand_on(driver, Message::Signal { signal, answer }),
+                    None => {
+                        let active = self.shared.journal.active().is_ok_and(|runs| runs.contains(&run));
+                        let error = if active { EngineError::NotBegun(run) } else { EngineError::NotActive(run) };
+                        answer.send(Err(error)).ok();
+                    }
                 }
-            },
+            }
             Command::Again { run, after } => {
+                self.resting.remove(&run);
                 if !self.running.contains_key(&run) {
                     self.aside.insert(run, after);
                     self.enqueue(run);
@@ -140,22 +172,18 @@ impl Supervisor {
     }
 
     fn enqueue(&mut self, run: RunId) {
-        if self.running.contains_key(&run) || self.queue().contains(&run) {
-            return;
+        if !self.running.contains_key(&run) {
+            self.waiting.insert(run);
         }
-        self.queue().push_back(run);
-        self.start_what_fits();
     }
 
-    fn start_what_fits(&mut self) {
-        while self.running.len() < self.slots && !self.shared.hands.halt.is_cancelled() {
-            let Some(run) = self.queue().pop_front() else { return };
-            let (say, inbox) = mpsc::unbounded_channel();
-            self.running.insert(run, say.clone());
-            let after = self.aside.remove(&run);
-            let driving = driver::drive(Rc::clone(&self.shared), run, say, inbox, after);
-            self.drivers.spawn_local(async move { (run, driving.await) });
-        }
+    /// The run is over, or not this engine's any more: its room is free.
+    pub(super) fn forget(&mut self, run: RunId) {
+        self.waiting.remove(&run);
+        self.resting.remove(&run);
+        self.aside.remove(&run);
+        self.entries.remove(&run);
+        self.forget_verdict_of(run);
     }
 
     async fn ended(&mut self, ended: Result<(tokio::task::Id, (RunId, End)), tokio::task::JoinError>) {
@@ -168,8 +196,12 @@ impl Supervisor {
             self.shared.hands.clock.follow();
         }
         match end {
-            End::Finished | End::Halted => {}
-            End::Lost(error) => tracing::error!(%run, %error, "a run was taken away from this engine"),
+            End::Finished => self.forget(run),
+            End::Halted => {}
+            End::Lost(error) => {
+                tracing::error!(%run, %error, "a run was taken away from this engine");
+                self.forget(run);
+            }
             End::Aside(error @ (StoreError::Record { .. } | StoreError::Value { .. })) => {
                 let failure = Failure::new(
                     FailureCode::JournalDiverged,
@@ -181,12 +213,14 @@ impl Supervisor {
             }
             End::Aside(error) => self.put_aside(run, error),
         }
-        self.start_what_fits();
     }
 
-    /// The run keeps its device and its journal; it is driven again after a while.
-    fn put_aside(&mut self, run: RunId, error: StoreError) {
+    /// The run keeps its device, its journal and its room; it is driven again after a while.
+    pub(super) fn put_aside(&mut self, run: RunId, error: StoreError) {
+        self.waiting.insert(run);
+        self.resting.insert(run);
         tracing::error!(%run, %error, "a run was put aside: its journal could not be written");
+        self.shared.trouble.send_replace(Some((run, error.clone())));
         let (commands, clock) = (self.commands.clone(), Arc::clone(&self.shared.hands.clock));
         tokio::task::spawn_local(async move {
             clock.pause(ASIDE).await;
@@ -207,13 +241,13 @@ impl Supervisor {
             let message = format!("the engine broke: {}", neutralize_to(&error.to_string(), 500));
             self.fail(run, internal(Phase::ResolveIronicInstance, message)).await;
         }
-        self.start_what_fits();
     }
 
     async fn fail(&mut self, run: RunId, failure: Failure) {
         let outcome = Outcome::Failed { failure: Box::new(failure) };
-        if let Err(error) = driver::finish(&self.shared, run, vec![Event::Finished { outcome }]).await {
-            self.put_aside(run, error);
+        match driver::finish(&self.shared, run, vec![Event::Finished { outcome }]).await {
+            Ok(()) => self.forget(run),
+            Err(error) => self.put_aside(run, error),
         }
     }
 
@@ -225,18 +259,20 @@ impl Supervisor {
         let begun = self.shared.journal.end(run)? > 1;
         let mut events = vec![Event::CancelRequested { by: by.clone() }];
         if !begun {
-            events.push(Event::Finished { outcome: Outcome::Cancelled { by, left: Vec::new() } });
+            events.push(Event::Finished { outcome: Outcome::Cancelled { by, left: Vec::new(), why: None } });
         }
         driver::finish(&self.shared, run, events).await?;
-        self.queue().retain(|queued| *queued != run);
         if begun {
-            self.queue().push_front(run);
-            self.start_what_fits();
+            self.resting.remove(&run);
+            self.enqueue(run);
+        } else {
+            self.forget(run);
+            self.queued().retain(|queued| *queued != run);
         }
         Ok(())
     }
 
-    fn queue(&self) -> MutexGuard<'_, VecDeque<RunId>> {
+    pub(super) fn queued(&self) -> MutexGuard<'_, Vec<RunId>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -65,6 +65,26 @@ impl Store {
         self.read(|sql| sql.all(&format!("{DEVICE} WHERE name = ?1 ORDER BY netbox_id"), params![name], read_device))
     }
 
+    /// The devices that a person means by a name: those of exactly this name, else those that are spelled so but for the
+    /// case, else the one that had the name when it was enrolled last.
+    pub fn devices_meant(&self, name: &str) -> Result<Vec<Device>, StoreError> {
+        let by = [
+            "name = ?1",
+            "name = ?1 COLLATE NOCASE",
+            "netbox_id = (SELECT netbox_id FROM run WHERE host = ?1 ORDER BY submitted_at DESC, id DESC LIMIT 1)",
+        ];
+        self.read(|sql| {
+            for fits in by {
+                let found =
+                    sql.all(&format!("{DEVICE} WHERE {fits} ORDER BY netbox_id"), params![name], read_device)?;
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+            }
+            Ok(Vec::new())
+        })
+    }
+
     /// Records the platform class; says whether that changed anything (P10).
     pub async fn set_platform_class(&self, netbox_id: u64, value: &str) -> Result<bool, StoreError> {
         let value = value.to_owned();

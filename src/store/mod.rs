@@ -11,6 +11,7 @@ mod handle;
 mod health;
 mod lead;
 mod proofs;
+mod queue;
 mod readers;
 mod rows;
 mod runs;

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use super::handle::{Sql, Store};
+use super::queue::placed;
 use super::rows::{bad, from_json, get, json, key, nanos, run_id, signed, time, time_maybe, unsigned};
 use crate::domain::event::{Body, Event, Observation, Outcome, RunRecord, WaitReason};
 use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
 use crate::domain::phase::Phase;
+use crate::domain::queue::Queued;
 use crate::domain::request::EnrollRequest;
 use crate::workflows::enroll;
 
@@ -57,7 +59,7 @@ impl RunStatus {
         }
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled]
             .into_iter()
             .find(|status| status.as_str() == text)
@@ -89,6 +91,8 @@ pub struct RunRow {
     pub waiting: Option<Waiting>,
     pub finished_at: Option<Timestamp>,
     pub failure: Option<Failure>,
+    /// Its place and what holds it, where it was not begun.
+    pub queued: Option<Queued>,
 }
 
 const ROW: &str = "SELECT id, netbox_id, host, site, submitted_by, submitted_at, retry_of, status, phase, waiting,
@@ -104,32 +108,27 @@ impl Store {
     pub async fn submit_as(&self, run: RunId, workflow: &str, request: EnrollRequest) -> Result<Submit, StoreError> {
         let workflow = workflow.to_owned();
         self.write(move |sql| {
-            let other = sql.first(
-                "SELECT id, submitted_by FROM run WHERE netbox_id = ?1 AND finished_at IS NULL",
-                params![signed(request.netbox_id)],
-                |row| Ok(Submit::Busy { run: run_id(row, "id", "run")?, by: get(row, "submitted_by", "run")? }),
-            )?;
-            if let Some(busy) = other {
+            if let Some(busy) = busy(sql, &request)? {
                 return Ok(busy);
             }
-            sql.execute(
-                "INSERT INTO run (id, netbox_id, host, site, workflow, submitted_by, submitted_at, retry_of, status)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'queued')",
-                params![
-                    key(run),
-                    signed(request.netbox_id),
-                    request.host,
-                    request.site,
-                    workflow,
-                    request.submitted_by,
-                    nanos(request.submitted_at),
-                    request.retry_of.map(key),
-                ],
-            )?;
-            let at = request.submitted_at;
-            let event = Event::Submitted { workflow, request: Box::new(request) };
-            insert(sql, run, 0, at, &Body::Journal(event))?;
+            begin(sql, run, &workflow, request)?;
             Ok(Submit::Accepted)
+        })
+        .await
+    }
+
+    /// Submits the runs of a batch: all of them, or where a device has a run already none. The answers are in the order
+    /// of the requests.
+    pub async fn submit_batch(&self, batch: Vec<(RunId, EnrollRequest)>) -> Result<Vec<Submit>, StoreError> {
+        self.write(move |sql| {
+            let busy = batch.iter().map(|(_, request)| Ok(busy(sql, request)?.unwrap_or(Submit::Accepted)));
+            let answers = busy.collect::<Result<Vec<Submit>, StoreError>>()?;
+            if answers.iter().all(|answer| *answer == Submit::Accepted) {
+                for (run, request) in batch {
+                    begin(sql, run, enroll::NAME, request)?;
+                }
+            }
+            Ok(answers)
         })
         .await
     }
@@ -196,20 +195,33 @@ impl Store {
 
     /// All runs, the newest first.
     pub fn runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        self.read(|sql| sql.all(&format!("{ROW} ORDER BY submitted_at DESC, id DESC"), [], read_row))
+        self.read(|sql| placed(sql, sql.all(&format!("{ROW} ORDER BY submitted_at DESC, id DESC"), [], read_row)?))
     }
 
     /// One run.
     pub fn run(&self, run: RunId) -> Result<RunRow, StoreError> {
-        self.read(|sql| sql.first(&format!("{ROW} WHERE id = ?1"), params![key(run)], read_row))?
-            .ok_or(StoreError::NoRun(run))
+        self.read(|sql| {
+            let row = sql.first(&format!("{ROW} WHERE id = ?1"), params![key(run)], read_row)?;
+            placed(sql, vec![row.ok_or(StoreError::NoRun(run))?])?.pop().ok_or(StoreError::NoRun(run))
+        })
+    }
+
+    /// The run that a device has now, and who started it.
+    pub fn active_run_of(&self, netbox_id: u64) -> Result<Option<(RunId, String)>, StoreError> {
+        self.read(|sql| {
+            sql.first(
+                "SELECT id, submitted_by FROM run WHERE netbox_id = ?1 AND finished_at IS NULL",
+                params![signed(netbox_id)],
+                |row| Ok((run_id(row, "id", "run")?, get(row, "submitted_by", "run")?)),
+            )
+        })
     }
 
     /// The newest run of each host.
     pub fn last_runs(&self) -> Result<Vec<RunRow>, StoreError> {
         let newest = "id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY host ORDER BY submitted_at DESC, \
                       id DESC) AS place FROM run) WHERE place = 1)";
-        self.read(|sql| sql.all(&format!("{ROW} WHERE {newest}"), [], read_row))
+        self.read(|sql| placed(sql, sql.all(&format!("{ROW} WHERE {newest}"), [], read_row)?))
     }
 
     /// The runs that are to go on: those under way before those that were only queued, each in their order.
@@ -222,6 +234,40 @@ impl Store {
             )
         })
     }
+}
+
+/// The active run that has the device already (G8).
+fn busy(sql: &Sql<'_>, request: &EnrollRequest) -> Result<Option<Submit>, StoreError> {
+    sql.first(
+        "SELECT id, submitted_by FROM run WHERE netbox_id = ?1 AND finished_at IS NULL",
+        params![signed(request.netbox_id)],
+        |row| Ok(Submit::Busy { run: run_id(row, "id", "run")?, by: get(row, "submitted_by", "run")? }),
+    )
+}
+
+/// A run's row and first record.
+fn begin(sql: &Sql<'_>, run: RunId, workflow: &str, request: EnrollRequest) -> Result<(), StoreError> {
+    let placement = (!request.placement.is_unknown()).then(|| json(&request.placement, "run.placement")).transpose()?;
+    sql.execute(
+        "INSERT INTO run (id, netbox_id, host, site, workflow, submitted_by, submitted_at, retry_of, status, placement,
+                          canary)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'queued', ?9, ?10)",
+        params![
+            key(run),
+            signed(request.netbox_id),
+            request.host,
+            request.site,
+            workflow,
+            request.submitted_by,
+            nanos(request.submitted_at),
+            request.retry_of.map(key),
+            placement,
+            request.canary.map(key),
+        ],
+    )?;
+    let at = request.submitted_at;
+    let event = Event::Submitted { workflow: workflow.to_owned(), request: Box::new(request) };
+    insert(sql, run, 0, at, &Body::Journal(event))
 }
 
 fn standing(sql: &Sql<'_>, run: RunId) -> Result<(RunStatus, Option<Timestamp>), StoreError> {
@@ -316,5 +362,6 @@ fn read_row(row: &Row<'_>) -> Result<RunRow, StoreError> {
         waiting: if maybe("waiting")?.is_some() { Some(from_json(row, "waiting", "run")?) } else { None },
         finished_at: time_maybe(row, "finished_at", "run")?,
         failure: if maybe("failure")?.is_some() { Some(from_json(row, "failure", "run")?) } else { None },
+        queued: None,
     })
 }

@@ -86,6 +86,11 @@ const STEPS: &[&str] = &[
         value TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     ",
+    // 2: what limits of rack and switch go by, and the run that a run of a batch waits for (G13).
+    "
+    ALTER TABLE run ADD COLUMN placement TEXT;
+    ALTER TABLE run ADD COLUMN canary BLOB;
+    ",
 ];
 
 /// Brings the store to this program's version. Each step is one transaction, so that a kill leaves a whole version.

@@ -14,6 +14,12 @@ pub enum Effect {
         params: EnrollParams,
         open: bool,
     },
+    /// Start the first of these alone; the others begin when it has succeeded, and end with it when it has not. What became
+    /// of each comes as `Event::Submitted`.
+    SubmitBehindCanary {
+        hosts: Vec<String>,
+        params: EnrollParams,
+    },
     /// Repeat a run, where `force_inspection` with a fresh inspection.
     Retry {
         run: RunId,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::model::host::{Host, SystemHealth};
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
+use crate::domain::queue::Queued;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,8 @@ pub enum Event {
     /// The fleet as the store has it.
     Fleet(Vec<Host>),
     Health(SystemHealth),
+    /// The runs that have not begun, in their order.
+    Queue(Vec<Queued>),
     /// A run's records from its first one on.
     RunLoaded {
         run: RunId,

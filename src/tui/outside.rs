@@ -9,12 +9,15 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 use super::event::{Event, Refused};
 use super::model::host::{Host, LastRun, SystemHealth};
-use crate::app::{App, Fleet, FleetRow, RunSummary, SubmitError};
+use crate::app::{App, Fleet, FleetRow, Judged, Name, RunSummary, SubmitError, Verdict};
+use crate::domain::event::{Body, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunState;
-use crate::store::RunStatus;
+use crate::store::{RunStatus, StoreError};
 
+/// Two readings of the queue are at least so far apart.
+const QUEUE_PAUSE: Duration = Duration::from_millis(200);
 /// Two readings of the whole fleet are at least so far apart, however fast it changes.
 const FLEET_PAUSE: Duration = Duration::from_millis(400);
 
@@ -45,9 +48,21 @@ impl Outside {
         self.tasks.spawn(async move {
             let mut stale = false;
             let mut next = tokio::time::Instant::now();
+            let mut moved = false;
+            let mut next_queue = tokio::time::Instant::now();
             loop {
                 let heard = tokio::select! {
                     heard = feed.recv() => heard,
+                    () = tokio::time::sleep_until(next_queue), if moved => {
+                        moved = false;
+                        next_queue = tokio::time::Instant::now() + QUEUE_PAUSE;
+                        let app = app.clone();
+                        let read = spawn_blocking(move || queue_event(&app)).await;
+                        if read.is_ok_and(|event| events.send(event).is_err()) {
+                            return;
+                        }
+                        continue;
+                    }
                     () = tokio::time::sleep_until(next), if stale => {
                         stale = false;
                         next = tokio::time::Instant::now() + FLEET_PAUSE;
@@ -62,8 +77,12 @@ impl Outside {
                     }
                 };
                 let event = match heard {
-                    Ok(crate::app::FeedEvent::Record(record)) => Event::Record(*record),
+                    Ok(crate::app::FeedEvent::Record(record)) => {
+                        moved |= moves_the_queue(&record);
+                        Event::Record(*record)
+                    }
                     Ok(crate::app::FeedEvent::SystemHealth(h)) => Event::Health(health(h)),
+                    Ok(crate::app::FeedEvent::StoreTrouble(trouble)) => Event::Health(store_health(trouble)),
                     // What was missed shows as a gap in a run's records, and that run is read anew.
                     Ok(crate::app::FeedEvent::FleetChanged) | Err(RecvError::Lagged(_)) => {
                         stale = true;
@@ -95,6 +114,44 @@ impl Outside {
         self.spawn(async move {
             let answer = app.submit(&host, params, &user).await.map_err(|e| refused_submission(&e));
             Event::Submitted { host, of: None, open, answer }
+        });
+    }
+
+    /// Judges them once more, and starts all of them or none.
+    pub fn submit_behind_canary(&mut self, hosts: Vec<String>, params: EnrollParams) {
+        let (app, user, events) = (self.app.clone(), self.user.clone(), self.events.clone());
+        self.spawn(async move {
+            let names: Vec<Name> = hosts.into_iter().map(|text| Name { text, even_deployed: false }).collect();
+            let (mut requests, mut refused) = (Vec::new(), Vec::new());
+            for Judged { name, verdict } in app.judge(&names, &params, &user).await {
+                match verdict {
+                    Verdict::Enroll(request) => requests.push(*request),
+                    Verdict::GoesOn { host, run, by } => refused.push((host, SubmitError::Busy { run, by })),
+                    Verdict::Refused(refusal) => refused.push((name, refusal)),
+                    Verdict::Again { .. } => {}
+                }
+            }
+            let of = |host: String, answer| Event::Submitted { host, of: None, open: false, answer };
+            if refused.is_empty() {
+                match app.submit_batch(requests, true).await {
+                    Ok(runs) => {
+                        let count = runs.len();
+                        for (run, host) in runs {
+                            events.send(of(host, Ok(run))).ok(); // the console is ending
+                        }
+                        return Event::Answered(Ok(format!("{count} runs are submitted, the first as canary")));
+                    }
+                    Err(refusal) => refused.push(refusal),
+                }
+            }
+            for (host, refusal) in refused {
+                events.send(of(host, Err(refused_submission(&refusal)))).ok(); // the console is ending
+            }
+            Event::Answered(Err(Refused {
+                code: "batch_refused".to_owned(),
+                message: "nothing of the batch was started".to_owned(),
+                action: "leave out the hosts that were refused".to_owned(),
+            }))
         });
     }
 
@@ -161,9 +218,22 @@ fn fleet_events(app: &App, site: Option<&str>) -> Vec<Event> {
             let rows = rows.into_iter().filter(|row| row.is_host && site.is_none_or(|site| row.device.site == site));
             let mut events = vec![Event::Fleet(rows.map(host).collect())];
             events.extend(systems.into_iter().map(|h| Event::Health(health(h))));
+            events.push(queue_event(app));
             events
         }
         Err(error) => vec![Event::Answered(Err(refused("store_failed", &error)))],
+    }
+}
+
+/// A run came, began or ended: the places of the others are others now.
+fn moves_the_queue(record: &RunRecord) -> bool {
+    record.n <= 1 || matches!(record.body, Body::Journal(crate::domain::event::Event::Finished { .. }))
+}
+
+fn queue_event(app: &App) -> Event {
+    match app.queue() {
+        Ok(queue) => Event::Queue(queue),
+        Err(error) => Event::Answered(Err(refused("store_failed", &error))),
     }
 }
 
@@ -194,6 +264,13 @@ fn last_run(row: RunSummary) -> LastRun {
         finished_at: row.finished_at,
         failure: row.failure,
     }
+}
+
+/// The store is no system of the site, and is told beside them: runs wait for it.
+fn store_health(trouble: Option<(RunId, StoreError)>) -> SystemHealth {
+    let error = trouble.map(|(run, error)| format!("run {} waits: {error}", run.short()));
+    let ok_at = error.is_none().then(jiff::Timestamp::now);
+    SystemHealth { name: "store".to_owned(), ok_at, error }
 }
 
 fn health(h: crate::app::SystemHealth) -> SystemHealth {

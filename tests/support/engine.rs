@@ -14,6 +14,7 @@ use muster::domain::event::{Body, EnrollResult, Event, Observation, Outcome, Run
 use muster::domain::failure::{Failure, FailureCode};
 use muster::domain::ids::RunId;
 use muster::domain::phase::Phase;
+use muster::domain::queue::Entry;
 use muster::domain::request::{EnrollParams, EnrollRequest, Routing};
 use muster::engine::{Call, Clock, Dispatch, Engine, Journal, Parts, Workflows};
 use muster::store::{Store, StoreError, Submit};
@@ -37,6 +38,8 @@ pub fn request(netbox_id: u64) -> EnrollRequest {
         submitted_by: "ada".into(),
         submitted_at: at(0),
         retry_of: None,
+        placement: Default::default(),
+        canary: None,
     }
 }
 
@@ -172,6 +175,10 @@ impl Journal for Fuse {
         self.store.journal_end(run)
     }
 
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.store.queue_entry(run)
+    }
+
     fn append(
         &self,
         run: RunId,
@@ -188,7 +195,7 @@ impl Journal for Fuse {
 
 /// An engine on a journal and a world.
 pub fn engine(journal: Arc<dyn Journal>, world: &Arc<World>, workflows: Workflows, clock: Arc<dyn Clock>) -> Engine {
-    limited(journal, world, workflows, clock, Limits { runs: 100, activities: 100 })
+    limited(journal, world, workflows, clock, Limits { runs: 100, activities: 100, ..Limits::default() })
 }
 
 pub fn limited(

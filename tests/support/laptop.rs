@@ -14,6 +14,7 @@ use muster::config::settings::Limits;
 use muster::domain::event::{Body, Event, Outcome, RunRecord};
 use muster::domain::failure::Failure;
 use muster::domain::ids::RunId;
+use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
 use muster::engine::{Call, Clock, Clocks, Dispatch, Engine, Journal, Parts, SteadyClock, Workflows};
 use muster::store::{Store, StoreError, Submit};
@@ -172,6 +173,10 @@ impl Journal for Told {
 
     fn end(&self, run: RunId) -> Result<u64, StoreError> {
         self.store.journal_end(run)
+    }
+
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.store.queue_entry(run)
     }
 
     fn append(

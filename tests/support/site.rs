@@ -154,6 +154,8 @@ impl Site {
             submitted_by: "ada".into(),
             submitted_at: self.clock.now(),
             retry_of: None,
+            placement: Default::default(),
+            canary: None,
         }
     }
 
@@ -187,7 +189,7 @@ impl Site {
             dispatch: Arc::new(Mortal { hands: Registry(Arc::clone(&env)), killed: killed.clone() }),
             workflows: Workflows::all(),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
-            limits: Limits { runs: 10, activities: 10 },
+            limits: Limits { runs: 10, activities: 10, ..Limits::default() },
         })
         .unwrap();
         drop(inside);

@@ -11,6 +11,7 @@ use muster::domain::ids::{NodeUuid, RunId};
 use muster::domain::link::{CableEnd, LinkReading, LinkState};
 use muster::domain::phase::Phase;
 use muster::domain::provision::Power;
+use muster::domain::queue::{Queued, Reason};
 use muster::domain::request::{EnrollParams, EnrollRequest, Routing, SiteOptions};
 use muster::domain::run_view::RunState;
 use muster::domain::verify::{Check, Verdict, Verification};
@@ -226,6 +227,8 @@ impl Story {
             submitted_by: "jo".to_owned(),
             submitted_at: before(ago_s),
             retry_of: None,
+            placement: Default::default(),
+            canary: None,
         };
         let mut story =
             Story { run: run_id(n), host: host.device.name.clone(), start_s: ago_s, seq: 0, records: Vec::new() };
@@ -556,6 +559,8 @@ pub fn console(width: u16, height: u16) -> Model {
         let health = SystemHealth { name: name.into(), ok_at, error: error.map(str::to_owned) };
         update(&mut model, Event::Health(health));
     }
+    let reason = Reason::Rack { rack: "B07".into(), under_way: 3, limit: 3 };
+    update(&mut model, Event::Queue(vec![Queued { run: run_id(0xe27), place: 1, reason }]));
     for story in stories {
         load(&mut model, &story);
     }

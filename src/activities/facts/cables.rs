@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::activities::env::ActivityCx;
+use crate::clients::netbox::NetBox;
 use crate::clients::netbox::error::NetBoxError;
 use crate::clients::netbox::records::{CableRecord, Endpoint, InterfaceRecord};
 use crate::domain::host::CablePeer;
@@ -61,6 +62,15 @@ impl Cabling {
             cable_color: cable.and_then(|c| c.color.clone()).filter(|color| !color.is_empty()),
         })
     }
+}
+
+/// The switches at the far ends of a device's cables, through patch panels, each once. All its cables count, that of the
+/// management interface too.
+pub async fn switches(netbox: &NetBox, device: u64) -> Result<Vec<String>, NetBoxError> {
+    let interfaces = netbox.interfaces_of(device).await?;
+    let ends = interfaces.iter().filter_map(far_end);
+    let names = ends.filter_map(|end| Some(neutralize(end.device.as_ref()?.name.as_deref()?).into_owned()));
+    Ok(names.collect::<BTreeSet<String>>().into_iter().collect())
 }
 
 /// The interface at the end of the path. A cable that goes straight to an interface is its own path. Of several ends (a

@@ -345,11 +345,12 @@ impl Fold<'_> {
                 self.end_phase(failure.phase, PhaseStatus::Failed, &failure.message);
                 self.line("run", format!("failed: {}", failure.message), EventKind::Failed);
             }
-            Outcome::Cancelled { by, left } => {
+            Outcome::Cancelled { by, left, why } => {
                 self.end_running(PhaseStatus::Cancelled, &format!("cancelled by {by}"));
+                let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
                 let text = match left.as_slice() {
-                    [] => format!("cancelled by {by}, nothing was left in place"),
-                    left => format!("cancelled by {by}, left in place: {}", left.join("; ")),
+                    [] => format!("cancelled by {by}{why}, nothing was left in place"),
+                    left => format!("cancelled by {by}{why}, left in place: {}", left.join("; ")),
                 };
                 self.line("run", text, EventKind::Warned);
             }

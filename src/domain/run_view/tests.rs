@@ -252,7 +252,7 @@ fn a_cancel_is_shown_at_once_and_then_as_the_outcome() {
         .event(5, Event::CancelRequested { by: "jo".into() });
     assert_eq!(story.view().state(), RunState::Cancelling);
     let left = vec!["the node is manageable".into()];
-    story.event(6, Event::Finished { outcome: Outcome::Cancelled { by: "jo".into(), left } });
+    story.event(6, Event::Finished { outcome: Outcome::Cancelled { by: "jo".into(), left, why: None } });
     let view = story.view();
     assert_eq!(view.state(), RunState::Cancelled);
     assert_eq!(view.phase_of(Phase::Cleaning).status, PhaseStatus::Cancelled);

@@ -10,6 +10,7 @@ use crate::domain::ids::RunId;
 use crate::domain::link::LinkState;
 use crate::domain::phase::Phase;
 use crate::domain::provision::ProvisionState;
+use crate::domain::queue::Queued;
 use crate::domain::run_view::{RunState, RunView};
 use crate::tui::event::Refused;
 use crate::tui::glyphs::Status;
@@ -100,11 +101,14 @@ pub struct Standing {
     pub owner: Option<Owner>,
 }
 
-/// How a host stands. `live` is the view of its run, where the run is under way and loaded.
-pub fn standing(host: &Host, live: Option<&RunView>, now: Timestamp) -> Standing {
+/// How a host stands. `live` is the view of its run, where the run is under way and loaded; `queued` its place, where it
+/// has not begun.
+pub fn standing(host: &Host, live: Option<&RunView>, queued: Option<&Queued>, now: Timestamp) -> Standing {
     if let Some(last) = &host.last_run {
         match last.state {
-            RunState::Queued | RunState::Running | RunState::Cancelling => return live_standing(last, live, now),
+            RunState::Queued | RunState::Running | RunState::Cancelling => {
+                return live_standing(last, live, queued, now);
+            }
             RunState::Failed => {
                 let failure = last.failure.as_ref();
                 return Standing {
@@ -166,25 +170,37 @@ fn ended(last: &LastRun, now: Timestamp) -> String {
     text::ago(now, last.finished_at.unwrap_or(last.submitted_at))
 }
 
-fn live_standing(last: &LastRun, live: Option<&RunView>, now: Timestamp) -> Standing {
+fn live_standing(last: &LastRun, live: Option<&RunView>, queued: Option<&Queued>, now: Timestamp) -> Standing {
     let since = |from: Timestamp| text::clock(text::seconds(from, now));
     let standing = standing_of;
+    let state = live.map_or(last.state, RunView::state);
+    if state == RunState::Queued {
+        return queued_standing(queued, since(last.submitted_at));
+    }
     let Some(view) = live else {
         let (status, word) = match last.state {
-            RunState::Queued => (Status::Queued, "queued"),
             RunState::Cancelling => (Status::Running, "cancelling"),
             _ => (Status::Running, "running"),
         };
         return standing(status, word.to_owned(), since(last.submitted_at));
     };
     match view.state() {
-        RunState::Queued => standing(Status::Queued, "queued".to_owned(), since(last.submitted_at)),
         RunState::Cancelling => standing(Status::Running, "cancelling".to_owned(), since(last.submitted_at)),
         _ => {
             let (status, text, time) = activity_line(view, now);
             standing(status, text, time)
         }
     }
+}
+
+/// What holds a run that has not begun, and at which place it stands.
+fn queued_standing(queued: Option<&Queued>, time: String) -> Standing {
+    let Some(Queued { place, reason, .. }) = queued else {
+        return standing_of(Status::Queued, "queued".to_owned(), time);
+    };
+    let shorter = [reason.brief(), reason.kind().to_owned()].map(|held| format!("place {place}, {held}"));
+    let shorter = [&shorter[..], &[format!("place {place}")]].concat();
+    Standing { shorter, ..standing_of(Status::Queued, format!("place {place}: {reason}"), time) }
 }
 
 /// What a run under way does or waits for, short enough for a column, and the time that matters.

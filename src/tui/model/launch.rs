@@ -15,6 +15,9 @@ pub struct Launch {
     /// As typed; read when the dialog starts.
     pub node_uuid: Input,
     pub field: Field,
+    /// The first begins alone, and the others when it has succeeded.
+    #[serde(default)]
+    pub canary: bool,
     /// First host that shows.
     pub top: usize,
 }
@@ -53,11 +56,19 @@ pub enum Field {
     RestartBmc,
     Attempts,
     NodeUuid,
+    /// Only of a batch.
+    Canary,
 }
 
 impl Field {
-    pub const ALL: [Field; 5] =
-        [Field::RunInspection, Field::ForceInspection, Field::RestartBmc, Field::Attempts, Field::NodeUuid];
+    const ALL: [Field; 6] = [
+        Field::RunInspection,
+        Field::ForceInspection,
+        Field::RestartBmc,
+        Field::Attempts,
+        Field::NodeUuid,
+        Field::Canary,
+    ];
 }
 
 /// The most attempts that the dialog offers.
@@ -71,15 +82,22 @@ impl Launch {
             params: EnrollParams::default(),
             node_uuid: Input::default(),
             field: Field::RunInspection,
+            canary: false,
             top: 0,
         }
     }
 
     /// The next field, or the one before; the ends hold.
     pub fn step(&mut self, down: bool) {
-        let at = Field::ALL.iter().position(|f| *f == self.field).unwrap_or(0);
-        let to = if down { (at + 1).min(Field::ALL.len() - 1) } else { at.saturating_sub(1) };
-        self.field = Field::ALL[to];
+        let fields = self.fields();
+        let at = fields.iter().position(|f| *f == self.field).unwrap_or(0);
+        let to = if down { (at + 1).min(fields.len() - 1) } else { at.saturating_sub(1) };
+        self.field = fields[to];
+    }
+
+    /// The fields of this dialog.
+    pub fn fields(&self) -> &'static [Field] {
+        if self.hosts.len() > 1 { &Field::ALL } else { &Field::ALL[..5] }
     }
 
     /// Flips the focused switch.
@@ -89,6 +107,7 @@ impl Launch {
             Field::ForceInspection => self.params.force_inspection = !self.params.force_inspection,
             Field::RestartBmc => self.params.force_bmc_restart = !self.params.force_bmc_restart,
             Field::Attempts => self.attempts(true),
+            Field::Canary => self.canary = !self.canary,
             Field::NodeUuid => {}
         }
     }

@@ -20,6 +20,7 @@ use super::effect::Effect;
 use super::event::Key;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
+use crate::domain::queue::Queued;
 use crate::domain::request::SiteOptions;
 use crate::domain::run_view::{RunState, RunView};
 use fleet::Fleet;
@@ -40,6 +41,9 @@ pub struct Model {
     /// Gates and options of each site, for the launch dialog.
     pub sites: BTreeMap<String, SiteOptions>,
     pub fleet: Fleet,
+    /// The places of the runs that have not begun, and what holds them.
+    #[serde(default)]
+    pub queue: BTreeMap<RunId, Queued>,
     /// Views of the runs under way, and of those that were opened.
     pub runs: BTreeMap<RunId, RunView>,
     /// Runs whose records were asked for and did not come yet.
@@ -143,6 +147,7 @@ impl Model {
             title: None,
             sites: BTreeMap::new(),
             fleet: Fleet::default(),
+            queue: BTreeMap::new(),
             runs: BTreeMap::new(),
             loading: BTreeSet::new(),
             early: BTreeMap::new(),
@@ -205,6 +210,11 @@ impl Model {
     /// The view of a host's run under way.
     pub fn live_view(&self, host: &Host) -> Option<&RunView> {
         self.runs.get(&host.last_run.as_ref()?.run)
+    }
+
+    /// The place of a host's run that has not begun.
+    pub fn queued(&self, host: &Host) -> Option<&Queued> {
+        self.queue.get(&host.last_run.as_ref()?.run)
     }
 
     /// Shows a message.

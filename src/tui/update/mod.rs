@@ -35,6 +35,10 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Click { column, row, at } => keys::click(model, column, row, at),
         Event::Fleet(hosts) => inbox::fleet(model, hosts),
         Event::Health(health) => inbox::health(model, health),
+        Event::Queue(queue) => {
+            model.queue = queue.into_iter().map(|queued| (queued.run, queued)).collect();
+            Vec::new()
+        }
         Event::RunLoaded { run, records } => inbox::run_loaded(model, run, &records),
         Event::RunLost { run, why } => {
             model.loading.remove(&run);

@@ -65,8 +65,8 @@ fn launch_act(model: &mut Model, mut launch: Launch, action: Action) -> Vec<Effe
     match action {
         Action::Up => launch.step(false),
         Action::Down => launch.step(true),
-        Action::First => launch.field = Field::ALL[0],
-        Action::Last => launch.field = Field::NodeUuid,
+        Action::First => launch.field = launch.fields()[0],
+        Action::Last => launch.field = launch.fields()[launch.fields().len() - 1],
         Action::HalfDown => launch.top = moved(launch.top, 5, launch.hosts.len()),
         Action::HalfUp => launch.top = moved(launch.top, -5, launch.hosts.len()),
         Action::Toggle => launch.toggle(),
@@ -92,8 +92,11 @@ fn start(model: &mut Model, launch: Launch) -> Vec<Effect> {
     let params = launch.read_params();
     let starting: Vec<&Candidate> = launch.starting().collect();
     let open = starting.len() == 1 && launch.hosts.len() == 1;
-    let effects: Vec<Effect> =
-        starting.iter().map(|c| Effect::Submit { host: c.host.clone(), params: params.clone(), open }).collect();
+    let hosts = starting.iter().map(|c| c.host.clone());
+    let effects: Vec<Effect> = match launch.canary && starting.len() > 1 {
+        true => vec![Effect::SubmitBehindCanary { hosts: hosts.collect(), params }],
+        false => hosts.map(|host| Effect::Submit { host, params: params.clone(), open }).collect(),
+    };
     let deployed = starting.iter().find(|c| c.verdict == Verdict::Deployed).map(|c| c.host.clone());
     let Some(host) = deployed else {
         model.fleet.marks.clear();

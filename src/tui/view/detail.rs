@@ -42,7 +42,7 @@ struct Story {
 }
 
 fn story(model: &Model, host: &Host) -> Story {
-    let standing = standing(host, model.live_view(host), model.now);
+    let standing = standing(host, model.live_view(host), model.queued(host), model.now);
     let meaning = meaning_of(standing.status);
     let mut story =
         Story { fact: standing.text.clone(), meaning, sign: standing.status, owner: standing.owner, action: None };

@@ -21,7 +21,7 @@ pub fn draw(pen: &mut Pen, model: &Model, launch: &Launch) {
     // A refusal has its action under it.
     let host_rows: u16 = launch.hosts.iter().map(lines_of).sum::<u16>().max(1);
     let gate_rows = gate_rows(inner) * sites.len() as u16;
-    let fields = Field::ALL.len() as u16;
+    let fields = launch.fields().len() as u16;
     // Two for the frame; air above the fields, the hosts, the gates and the last line.
     let wanted = 2 + 1 + fields + 2 + host_rows + 2 + gate_rows + 2;
     let area = layout::popup(model, width, wanted);
@@ -34,8 +34,8 @@ pub fn draw(pen: &mut Pen, model: &Model, launch: &Launch) {
     let tight = area.height < wanted;
     let air = usize::from(!tight);
     let mut at = air;
-    for which in Field::ALL {
-        field_line(pen, launch, which, row(inside, at));
+    for which in launch.fields() {
+        field_line(pen, launch, *which, row(inside, at));
         at += 1;
     }
     at += air;
@@ -76,6 +76,9 @@ fn field_line(pen: &mut Pen, launch: &Launch, which: Field, line: Rect) {
             (Some(params.force_bmc_restart), "restart BMC", "a cold reset, though no password was rotated")
         }
         Field::Attempts => (None, "attempts", "for a failing step; 1 stops at the first failure"),
+        Field::Canary => {
+            (Some(launch.canary), "canary first", "the first goes alone; the others follow its success, or end with it")
+        }
         Field::NodeUuid => (None, "node UUID", "pins it when the node is created: for a swapped tray"),
     };
     let name_meaning = if focused { Meaning::Strong } else { Meaning::Text };

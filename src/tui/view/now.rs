@@ -33,7 +33,7 @@ pub fn lines(model: &Model, width: u16) -> Vec<NowLine> {
     let mut out = match &view.outcome {
         Some(Outcome::Failed { failure }) => failed(failure, width, model.height),
         Some(Outcome::Succeeded { .. }) => succeeded(view, width),
-        Some(Outcome::Cancelled { by, left }) => cancelled(by, left, width),
+        Some(Outcome::Cancelled { by, left, why }) => cancelled(by, left, why.as_deref(), width),
         None => under_way(model, view, width),
     };
     // The latest two: the events have them all.
@@ -127,9 +127,10 @@ fn succeeded(view: &RunView, width: usize) -> Vec<NowLine> {
     out
 }
 
-fn cancelled(by: &str, left: &[String], width: usize) -> Vec<NowLine> {
+fn cancelled(by: &str, left: &[String], why: Option<&str>, width: usize) -> Vec<NowLine> {
     let mut out = Vec::new();
-    push(&mut out, Lead::Sign(Status::Skipped), &format!("cancelled by {by}"), width, Meaning::Text);
+    let text = why.map_or_else(|| format!("cancelled by {by}"), |why| format!("cancelled: {why}"));
+    push_capped(&mut out, Lead::Sign(Status::Skipped), &text, width, Meaning::Text, 2);
     if left.is_empty() {
         push(&mut out, Lead::None, "nothing was left in place", width, Meaning::Muted);
     }
@@ -146,7 +147,7 @@ fn under_way(model: &Model, view: &RunView, width: usize) -> Vec<NowLine> {
         push(&mut out, Lead::Sign(Status::Warned), &text, width, Meaning::Warn);
     }
     match view.state() {
-        RunState::Queued => push(&mut out, Lead::Sign(Status::Queued), "queued, not begun yet", width, Meaning::Text),
+        RunState::Queued => queued(model, view, width, &mut out),
         _ => match (&view.wait, view.activity()) {
             (Some(wait), _) => waiting(model, view, wait, width, &mut out),
             (None, Some(activity)) => {
@@ -173,6 +174,16 @@ fn under_way(model: &Model, view: &RunView, width: usize) -> Vec<NowLine> {
         },
     }
     out
+}
+
+/// At which place it stands and what holds it; what it would do is in the phases.
+fn queued(model: &Model, view: &RunView, width: usize, out: &mut Vec<NowLine>) {
+    let Some(queued) = view.run.and_then(|run| model.queue.get(&run)) else {
+        return push(out, Lead::Sign(Status::Queued), "queued, not begun yet", width, Meaning::Text);
+    };
+    let place = format!("queued at place {} of {}", queued.place, model.queue.len());
+    push(out, Lead::Sign(Status::Queued), &place, width, Meaning::Strong);
+    push(out, Lead::None, &queued.reason.to_string(), width, Meaning::Text);
 }
 
 /// What for, since when, when the next look is, and when patience ends: never a bare spinner.

@@ -133,7 +133,7 @@ fn host_line(pen: &mut Pen, model: &Model, host: &Host, line: Rect, columns: &Co
     pen.column(line, columns.status.0, columns.status.1, &d.status, status_meaning(&d.status), Keep::Start);
     let (state, state_meaning) = ironic(host);
     pen.column(line, columns.ironic.0, columns.ironic.1, &state, state_meaning, Keep::Start);
-    let standing = standing(host, model.live_view(host), model.now);
+    let standing = standing(host, model.live_view(host), model.queued(host), model.now);
     let meaning = meaning_of(standing.status);
     pen.sign(line, columns.standing.0, standing.status);
     let text_width = columns.standing.1.saturating_sub(2);
