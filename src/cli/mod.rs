@@ -25,7 +25,9 @@ use exit::{Ending, Exit};
 
 /// Runs the command line to its end and gives back the exit code of the contract: 0 done, 1 failed, 2 refused or usage,
 /// 3 interrupted and resumable.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+///
+/// Not generic over the arguments: the whole program would else be compiled once more with whoever calls this.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(usage) => {

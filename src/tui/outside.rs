@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
 
 use super::event::{Event, Refused};
 use super::model::host::{Host, LastRun, SystemHealth};
@@ -20,6 +22,10 @@ use crate::store::{RunStatus, StoreError};
 const QUEUE_PAUSE: Duration = Duration::from_millis(200);
 /// Two readings of the whole fleet are at least so far apart, however fast it changes.
 const FLEET_PAUSE: Duration = Duration::from_millis(400);
+/// And so many times as far as a reading takes: a large fleet that never rests must not take the console's time.
+const FLEET_SHARE: u32 = 8;
+/// The first frame waits no longer for the fleet.
+const FIRST_FRAME: Duration = Duration::from_millis(30);
 
 /// What the console asks of the application, and where the answers go.
 pub struct Outside {
@@ -36,11 +42,27 @@ impl Outside {
         Outside { app, user, site, events, tasks: JoinSet::new() }
     }
 
-    /// Who leads and the fleet as the store has it, at once: the first frame needs no network.
-    pub fn first_look(&self) -> Vec<Event> {
-        let mut events = vec![Event::Role(self.app.role())];
-        events.extend(fleet_events(&self.app, self.site.as_deref()));
-        events
+    /// Who leads, and the fleet as the store has it: the first frame needs no network. A large fleet comes behind that
+    /// frame.
+    pub async fn first_look(&mut self) -> Vec<Event> {
+        let (app, site, events) = (self.app.clone(), self.site.clone(), self.events.clone());
+        let (read, mut at_once) = oneshot::channel();
+        self.tasks.spawn_blocking(move || {
+            if let Err(late) = read.send(fleet_events(&app, site.as_deref())) {
+                // Nobody waits any more: then it goes where everything else goes, unless the console is ending.
+                late.into_iter().for_each(|event| drop(events.send(event)));
+            }
+        });
+        let mut look = vec![Event::Role(self.app.role())];
+        match timeout(FIRST_FRAME, &mut at_once).await {
+            Ok(fleet) => look.extend(fleet.unwrap_or_default()),
+            Err(_) => {
+                // From here on a sender is refused; what was sent until now is here.
+                at_once.close();
+                look.extend(at_once.try_recv().unwrap_or_default());
+            }
+        }
+        look
     }
 
     /// Follows the feed until the console ends.
@@ -67,9 +89,10 @@ impl Outside {
                     }
                     () = tokio::time::sleep_until(next), if stale => {
                         stale = false;
-                        next = tokio::time::Instant::now() + FLEET_PAUSE;
+                        let began = tokio::time::Instant::now();
                         let (app, site) = (app.clone(), site.clone());
                         let read = spawn_blocking(move || fleet_events(&app, site.as_deref())).await;
+                        next = tokio::time::Instant::now() + FLEET_PAUSE.max(began.elapsed() * FLEET_SHARE);
                         for event in read.unwrap_or_default() {
                             if events.send(event).is_err() {
                                 return;
