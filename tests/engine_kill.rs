@@ -156,8 +156,9 @@ async fn killed_until_the_end(appends: i64) -> usize {
     store.submit_as(the_run(), "test", request(1)).await.unwrap();
     let mut lives = 1;
     while !live_and_die(folder.path(), appends) {
-        // A kill before a commit makes no progress by itself: every second life gets a step further.
-        if appends < 0 && live_and_die(folder.path(), 1 - appends) {
+        // A kill before a commit makes no progress by itself, nor does one behind the commit that says that a step is begun
+        // again: every second life gets a step further.
+        if live_and_die(folder.path(), appends.abs() + 1) {
             break;
         }
         lives += 1;

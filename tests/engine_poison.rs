@@ -120,6 +120,92 @@ async fn a_program_that_is_stopped_in_order_again_and_again_poisons_nothing() {
     assert_eq!(said(&store, run).await, "test.b(test.a(1))");
 }
 
+/// The store of a process that may be dead: then it takes nothing.
+struct Mortal {
+    store: Store,
+    world: Arc<World>,
+}
+
+impl Journal for Mortal {
+    fn active(&self) -> Result<Vec<RunId>, StoreError> {
+        self.store.active_runs()
+    }
+
+    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
+        self.store.records(run)
+    }
+
+    fn end(&self, run: RunId) -> Result<u64, StoreError> {
+        self.store.journal_end(run)
+    }
+
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.store.queue_entry(run)
+    }
+
+    fn append(
+        &self,
+        run: RunId,
+        expect_n: u64,
+        events: Vec<(Timestamp, Body)>,
+    ) -> BoxFuture<'static, Result<Vec<RunRecord>, StoreError>> {
+        match self.world.dead.load(Ordering::SeqCst) {
+            true => Box::pin(async { Err(StoreError::Closed) }),
+            false => Journal::append(&self.store, run, expect_n, events),
+        }
+    }
+}
+
+/// A world in which the second step of one run ends the program, and that of every other takes a while.
+fn poisoned(culprit: RunId) -> Arc<World> {
+    let world = World::new();
+    let killed = Arc::clone(&world);
+    world.on("test.b", move |_, call| {
+        let killed = Arc::clone(&killed);
+        async move {
+            if call.run == culprit {
+                killed.dead.store(true, Ordering::SeqCst);
+                call.stop.cancelled().await;
+            }
+            tokio::select! {
+                () = call.stop.cancelled() => Err(busy(FailureCode::BmcUnreachable)),
+                () = tokio::time::sleep(Duration::from_millis(200)) => Ok(json!("done")),
+            }
+        }
+    })
+}
+
+/// Proves: G5, G12
+#[tokio::test]
+async fn of_many_runs_at_work_when_the_program_dies_only_the_culprit_ends() {
+    for place in [0, 2, 4] {
+        let (_folder, store) = store();
+        let mut runs = Vec::new();
+        for n in 0..5 {
+            runs.push(submit(&store, request(n + 1)).await);
+        }
+        let culprit = runs[place];
+        let over = || runs.iter().all(|run| matches!(events(&store, *run).last(), Some(Event::Finished { .. })));
+        let mut lives = 0;
+        while !over() {
+            lives += 1;
+            assert!(lives < 20, "no end of dying");
+            let world = poisoned(culprit);
+            let engine = begin(Arc::new(Mortal { store: store.clone(), world: Arc::clone(&world) }), &world);
+            engine.resume_all().await.unwrap();
+            until("the death", || world.dead.load(Ordering::SeqCst) || over()).await;
+            engine.shutdown().await;
+        }
+        assert!((6..=8).contains(&lives), "{lives} lives");
+        for run in runs {
+            match run == culprit {
+                true => assert!(failure(&store, run).await.message.contains("'test.b' was begun 6 times")),
+                false => assert_eq!(said(&store, run).await, "done"),
+            }
+        }
+    }
+}
+
 /// A store that takes no result of one step: too large, or anything else that trying again does not mend.
 struct Refuses(Store);
 

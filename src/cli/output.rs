@@ -90,6 +90,7 @@ pub fn sentence(record: &RunRecord) -> Option<String> {
             Observation::Resumed { by } => format!("was interrupted, goes on under {by}"),
             Observation::Requests { .. }
             | Observation::Stopped { .. }
+            | Observation::Outlived
             | Observation::Attempt { .. }
             | Observation::Links { .. }
             | Observation::Verified { .. }

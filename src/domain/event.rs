@@ -228,6 +228,9 @@ pub enum Observation {
     Stopped {
         by: String,
     },
+    /// An activity that was begun again has been at work for a while, and the program with it: should that end now, others
+    /// that were begun meanwhile are to blame.
+    Outlived,
     /// What an attempt of an activity asked of other systems. It stands behind what was seen by that.
     Requests {
         seq: u32,

@@ -16,6 +16,7 @@ use super::ports::{Call, Dispatch};
 use super::replay::internal;
 use super::slots::Slots;
 use super::timers::Timers;
+use super::trial::Dock;
 use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::ids::RunId;
@@ -32,6 +33,8 @@ pub(super) struct Hands {
     pub timers: Timers,
     /// One place an attempt at work. Waiting between attempts takes none.
     pub slots: Arc<Slots>,
+    /// Where steps go on of which one may have ended the program.
+    pub dock: Dock,
     /// The program stops: nothing is cancelled, all goes on at the next start.
     pub halt: CancellationToken,
 }

@@ -25,6 +25,7 @@ use super::ports::{Journal, Workflows};
 use super::replay::{Open, State};
 use super::resume::Changes;
 use super::timers::Timer;
+use super::trial::Trial;
 use crate::domain::event::{Body, EnrollResult, Event, Observation, Outcome, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::text::panic_message;
@@ -99,6 +100,7 @@ pub(super) struct Driver {
     pub resumed: Option<(Timestamp, Body)>,
     /// Starts of what is at work that were lost with the program.
     pub lost_starts: u32,
+    pub trial: Trial,
     /// What is to be appended next.
     pub batch: Vec<(Timestamp, Body)>,
     pub next_n: u64,
@@ -168,19 +170,35 @@ impl Driver {
         self.drop_unwanted();
         self.stop_where_poisoned();
         self.drop_unwanted();
-        self.mark_start();
+        match self.is_suspect() {
+            true => self.trial = Trial::Waits,
+            false => self.mark_start(),
+        }
         let halt = self.shared.hands.halt.clone();
+        let mut turn = std::pin::pin!(self.shared.hands.dock.clone().enter());
         let mut answers = Vec::new();
         loop {
             if let Some(outcome) = self.result.take() {
                 return self.close(outcome, answers, inbox).await;
             }
             self.flush(std::mem::take(&mut answers)).await?;
-            self.start_effects();
+            if !matches!(self.trial, Trial::Waits) {
+                self.start_effects();
+            }
+            self.leave_the_dock();
             let mut next = tokio::select! {
                 biased;
                 () = halt.cancelled() => return self.halt(inbox).await,
                 message = inbox.recv() => message,
+                place = &mut turn, if matches!(self.trial, Trial::Waits) => {
+                    self.trial = place.map_or(Trial::None, |place| Trial::On { place, since: self.now() });
+                    self.mark_start();
+                    continue;
+                }
+                () = self.long_enough(), if matches!(self.trial, Trial::On { .. }) => {
+                    self.outlive();
+                    continue;
+                }
             };
             while let Some(message) = next {
                 self.handle(message, &mut answers);
@@ -213,11 +231,9 @@ impl Driver {
 
     /// That an activity is begun again is on the disk before it is: it may take the program with it.
     fn mark_start(&mut self) {
-        let begins = {
-            let state = self.state.borrow();
-            state.fresh.iter().any(|seq| matches!(state.open.get(seq), Some(Open::Activity { .. })))
-        };
-        if begins && let Some(resumed) = self.resumed.take() {
+        if self.begins_again()
+            && let Some(resumed) = self.resumed.take()
+        {
             self.batch.insert(0, resumed);
         }
     }

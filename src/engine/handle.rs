@@ -12,6 +12,7 @@ use super::ports::{Dispatch, Journal, Registry, Workflows};
 use super::slots::Slots;
 use super::supervisor::{self, Command};
 use super::timers::Timers;
+use super::trial::Dock;
 use crate::activities::env::Env;
 use crate::config::settings::Limits;
 use crate::domain::event::RunRecord;
@@ -86,6 +87,7 @@ impl Engine {
             timers: Timers::spawn(Arc::clone(&parts.clock)),
             clock: parts.clock,
             slots: Slots::new(parts.limits.activities),
+            dock: Dock::new(),
             halt: halt.clone(),
         };
         let inner = Inner {

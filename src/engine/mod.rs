@@ -30,6 +30,7 @@ mod review;
 mod slots;
 mod supervisor;
 mod timers;
+mod trial;
 
 pub use clock::{Clock, Clocks, Machine, ManualClock, SteadyClock, SystemClock};
 pub use handle::{Engine, EngineError, Parts};

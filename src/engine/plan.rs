@@ -238,7 +238,8 @@ impl PlanCx {
             | Observation::Cleaning { .. }
             | Observation::Resumed { .. }
             | Observation::Requests { .. }
-            | Observation::Stopped { .. } => {}
+            | Observation::Stopped { .. }
+            | Observation::Outlived => {}
         }
     }
 

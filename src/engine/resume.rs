@@ -11,6 +11,7 @@ use super::attempts;
 use super::driver::{Driver, End, Message, Shared};
 use super::history::{Divergence, History, Past};
 use super::replay::{LocalCx, State};
+use super::trial::Trial;
 use crate::domain::event::{Body, Event, Observation, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::text::panic_message;
@@ -111,6 +112,7 @@ impl Driver {
             changes,
             resumed: None,
             lost_starts,
+            trial: Trial::None,
             batch: Vec::new(),
             next_n,
             say,
@@ -141,10 +143,27 @@ fn lost_starts(tail: &[Observation]) -> u32 {
                 in_order = false;
             }
             Observation::Stopped { .. } => in_order = true,
+            Observation::Outlived => lost = lost.saturating_sub(1),
             Observation::Wrote { .. } => lost = 0,
             _ => {}
         }
     }
     // This start is none that was lost where the last one was stopped.
     if in_order { 0 } else { lost }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_lost_unless_it_was_stopped_in_order_or_excused() {
+        let resumed = || Observation::Resumed { by: "muster 1".into() };
+        let stopped = || Observation::Stopped { by: "muster 1".into() };
+        assert_eq!(lost_starts(&[]), 0);
+        assert_eq!(lost_starts(&[resumed(), resumed()]), 2);
+        assert_eq!(lost_starts(&[resumed(), resumed(), stopped()]), 0);
+        assert_eq!(lost_starts(&[resumed(), Observation::Outlived, resumed()]), 1);
+        assert_eq!(lost_starts(&[resumed(), resumed(), Observation::Outlived]), 1);
+    }
 }

@@ -132,6 +132,7 @@ impl Fold<'_> {
             Observation::Resumed { by } => {
                 self.line("run", format!("was interrupted, goes on under {by}"), EventKind::Warned)
             }
+            Observation::Outlived => {}
             Observation::Stopped { by } => self.line("run", format!("{by} was stopped in order"), EventKind::Info),
             // A matter of the story, not of a pane: see `domain::story`.
             Observation::Requests { .. } => {}
