@@ -7,6 +7,10 @@ mod binary;
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/counting.rs"]
 mod counting;
+#[path = "support/door.rs"]
+mod door;
+#[path = "real/fleet.rs"]
+mod fleet;
 #[path = "real/netbox.rs"]
 mod netbox;
 

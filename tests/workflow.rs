@@ -288,6 +288,65 @@ fn a_failed_inspection_reruns_the_attempt_within_the_one_budget() {
     assert_eq!((played.failure().code, played.count("ironic.inspect")), (FailureCode::InspectionFailed, 1));
 }
 
+/// Case: C-03. Proves: I13, G11
+#[test]
+fn an_inspection_that_never_reports_is_tried_as_often_as_allowed_and_each_attempt_tells_what_it_saw() {
+    // As `c03-inspection-timeouts.json` has it: Ironic itself gives up after 30 minutes.
+    let world = || {
+        let began = Cell::new(SignedDuration::ZERO);
+        managed(good_world(move |name, _, since| {
+            let took = since - began.get();
+            match name {
+                "ironic.inspect" => {
+                    began.set(since);
+                    None
+                }
+                "bmc.read_links" if took < SignedDuration::from_secs(60) => Some(Ok(links(&["DOWN", "DOWN"]))),
+                "bmc.read_links" => Some(Ok(links(&["UP", "DOWN"]))),
+                "ironic.look" => {
+                    let secs = took.as_secs();
+                    let state = match secs {
+                        ..30 => "inspecting",
+                        30..1800 => "inspect wait",
+                        _ => "inspect failed",
+                    };
+                    let mut look = look(state, if secs < 20 { "off" } else { "on" });
+                    if secs >= 1800 {
+                        look["last_error"] = json!("timeout reached while inspecting the node");
+                    }
+                    if secs >= 300 {
+                        look["last_heartbeat"] = json!("2026-09-21T14:00:00");
+                    }
+                    Some(Ok(look))
+                }
+                _ => None,
+            }
+        }))
+    };
+    for (override_, attempts) in [(None, 3), (Some(1), 1)] {
+        let mut asked = request();
+        asked.params.max_attempts = override_;
+        let played = play(asked, None, world());
+        let failure = played.failure();
+        assert_eq!((failure.code, played.count("ironic.inspect")), (FailureCode::InspectionFailed, attempts));
+        for word in ["'gpu-b07-37'", "its ramdisk", "30 min", "timeout reached while inspecting the node"] {
+            assert!(failure.message.contains(word), "{word}: {}", failure.message);
+        }
+        let seen = &failure.evidence.last().unwrap().read;
+        let told = played.warnings().into_iter().chain([seen.to_owned()]);
+        assert_eq!(told.clone().count(), attempts, "{:?}", played.warnings());
+        for (n, told) in told.enumerate() {
+            let attempt = format!("attempt {} of {attempts}", n + 1);
+            for word in [&*attempt, "power on since", "links eth0 UP eth1 DOWN", "last heartbeat of the ramdisk 2026"] {
+                assert!(told.contains(word), "{word}: {told}");
+            }
+        }
+        // The attempts are whole ones, one behind the other: never longer than their budgets together.
+        let took = played.took.as_secs();
+        assert!((1800 * attempts as i64..1900 * attempts as i64).contains(&took), "{took}");
+    }
+}
+
 /// Proves: I13
 /// Case: C-03
 #[test]
@@ -298,7 +357,12 @@ fn an_inspection_that_never_reports_times_out_and_says_what_was_awaited() {
     let played = play(asked, None, world);
     let failure = played.failure();
     assert_eq!(failure.code, FailureCode::InspectionTimeout);
-    assert!(failure.message.contains("40 min") && failure.message.contains("ramdisk"), "{}", failure.message);
+    assert!(
+        failure.message.contains("40 min")
+            && failure.message.contains("ramdisk of 'gpu-b07-37' did not report to Ironic 'main'"),
+        "{}",
+        failure.message
+    );
     assert!((2395..=2420).contains(&played.took.as_secs()), "{:?}", played.took);
 }
 
@@ -422,4 +486,36 @@ fn a_cancel_ends_the_run_at_its_next_await() {
     let played = play(request(), Some(SignedDuration::from_secs(60)), world);
     assert_eq!(played.result, Err(ActivityError::Cancelled));
     assert!(played.took.as_secs() <= 61);
+}
+
+/// Proves: G9
+///
+/// At every tenth of a second of an enrollment that waits everywhere: nothing is asked behind the cancel but what undoes, and no
+/// failure is made of it.
+#[test]
+fn a_cancel_at_any_time_ends_the_run_as_cancelled_and_asks_for_nothing_more_but_what_undoes() {
+    let world = || {
+        let locked_until = |since: SignedDuration, s: i64| since < SignedDuration::from_secs(s);
+        good_world(move |name, _, since| match name {
+            "ironic.manage" if locked_until(since, 90) => Some(Ok(locked())),
+            "ironic.provide" if locked_until(since, 200) => Some(Ok(locked())),
+            "bmc.read_links" if locked_until(since, 120) => Some(Ok(links(&["DOWN", "DOWN"]))),
+            _ => None,
+        })
+    };
+    let whole = play(request(), None, world());
+    assert!(whole.result.is_ok(), "{:?}", whole.result);
+    let mut undone = 0;
+    // Behind the last thing that is asked no await is left.
+    for tenth in 0..whole.took.as_millis() as i64 / 100 - 3 {
+        let at = SignedDuration::from_millis(tenth * 100);
+        let (second, cancelled) = (at.as_secs(), play(request(), Some(at), world()));
+        assert_eq!(cancelled.result, Err(ActivityError::Cancelled), "at {second} s");
+        assert!(cancelled.took.as_secs() <= second + 1, "at {second} s: {:?}", cancelled.took);
+        let before = whole.asked.iter().zip(&cancelled.asked).take_while(|(one, other)| one == other).count();
+        let behind: Vec<&str> = cancelled.names()[before..].to_vec();
+        assert!(behind.iter().all(|name| *name == "ironic.put_back"), "at {second} s: {behind:?}");
+        undone += behind.len();
+    }
+    assert!(undone > 0);
 }

@@ -52,6 +52,7 @@ registry! {
     Inspection: Verify => ironic::verify;
     Inspection: Inspect => ironic::inspect;
     Inspection: Abort => ironic::abort;
+    Cleaning: PutBack => ironic::put_back;
     Finalize: PowerOn => ironic::power_on;
     DriverSwitch: SwitchDriver => ironic::switch_driver;
     Cleaning: Provide => ironic::provide;

@@ -7,8 +7,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::event::RunRecord;
+use crate::domain::ids::RunId;
 use crate::engine::Engine;
-use crate::store::{Store, SyncState};
+use crate::store::{Store, StoreError, SyncState};
 
 /// Something changed.
 #[derive(Debug, Clone)]
@@ -19,6 +20,8 @@ pub enum FeedEvent {
     FleetChanged,
     /// A system was heard, or did not answer.
     SystemHealth(SystemHealth),
+    /// A run was put aside because the store did not take or give its journal; `None`: the store is well again.
+    StoreTrouble(Option<(RunId, StoreError)>),
 }
 
 /// When a system was last heard, and what is wrong with it.
@@ -47,6 +50,7 @@ pub(super) fn spawn(
     stop: &CancellationToken,
 ) {
     tasks.spawn(forward_records(engine.subscribe(), feed.clone()));
+    tasks.spawn(tell_trouble(engine.trouble(), feed.clone()));
     tasks.spawn(tell_fleet(store.fleet_changes(), feed.clone()));
     tasks.spawn(tell_health(store.clone(), feed.clone(), stop.clone()));
 }
@@ -60,6 +64,13 @@ async fn forward_records(mut records: broadcast::Receiver<RunRecord>, feed: broa
             Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "the feed fell behind the engine"),
             Err(RecvError::Closed) => return,
         }
+    }
+}
+
+async fn tell_trouble(mut trouble: watch::Receiver<Option<(RunId, StoreError)>>, feed: broadcast::Sender<FeedEvent>) {
+    while trouble.changed().await.is_ok() {
+        let now = trouble.borrow_and_update().clone();
+        drop(feed.send(FeedEvent::StoreTrouble(now)));
     }
 }
 

@@ -191,6 +191,18 @@ impl From<&Switches> for EnrollParams {
     }
 }
 
+impl Switches {
+    /// Changes what is given, and leaves the rest.
+    pub fn change(&self, params: &mut EnrollParams) {
+        if self.no_inspection || self.force_inspection {
+            (params.run_inspection, params.force_inspection) = (!self.no_inspection, self.force_inspection);
+        }
+        params.force_bmc_restart |= self.force_bmc_restart;
+        params.node_uuid = self.node_uuid.or(params.node_uuid);
+        params.max_attempts = self.max_attempts.or(params.max_attempts);
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Runs {
     /// All runs, newest first.
@@ -210,9 +222,11 @@ pub enum Runs {
         #[arg(long)]
         json: bool,
     },
-    /// Run a failed run's host again with the same switches.
+    /// Run an ended run's host again: with the same switches, and those that are given here.
     Retry {
         run: String,
+        #[command(flatten)]
+        switches: Switches,
         #[arg(long)]
         json: bool,
     },

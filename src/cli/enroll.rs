@@ -13,6 +13,7 @@ use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
+use crate::store::StoreError;
 
 /// A run that a command follows.
 #[derive(Debug, Clone)]
@@ -47,6 +48,7 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
     let mut views: BTreeMap<RunId, RunView> = hosts.keys().map(|run| (*run, RunView::default())).collect();
     let mut open: BTreeSet<RunId> = hosts.keys().copied().collect();
     let mut worst = Exit::Done;
+    let mut told = BTreeSet::new();
     let stop = open::stop_asked();
     tokio::pin!(stop);
     for run in hosts.keys() {
@@ -84,6 +86,19 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
                         if view.apply(&record) && (json || !repeated) {
                             tell(&hosts[&run], &record, json);
                         }
+                    }
+                }
+                Ok(FeedEvent::StoreTrouble(Some((run, error)))) => {
+                    let Some(host) = hosts.get(&run) else { continue };
+                    let lost = matches!(error, StoreError::Damaged { .. });
+                    let sentence = neutralize(&format!("{host}: {error}")).into_owned();
+                    if told.insert(sentence.clone()) {
+                        eprintln!("muster: {sentence}");
+                        let what = if lost { "can't go on on this store" } else { "waits, and goes on once that is mended" };
+                        eprintln!("        run {} {what}", run.short());
+                    }
+                    if lost && open.remove(&run) {
+                        worst = worst.max(Exit::Failed);
                     }
                 }
                 Ok(_) => {}

@@ -49,9 +49,9 @@ async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
             let run = find(app, &run)?;
             watch(app, run, json).await
         }
-        Runs::Retry { run, json } => {
+        Runs::Retry { run, switches, json } => {
             let run = find(app, &run)?;
-            let retried = app.retry(run, |_| {}, &open::operator()).await;
+            let retried = app.retry(run, |params| switches.change(params), &open::operator()).await;
             let next = retried.map_err(|e| Ending::refused(e.to_string()))?;
             watch(app, next, json).await
         }
@@ -69,9 +69,12 @@ fn list(runs: &History, place: &Place, json: bool) -> Result<Exit, Ending> {
     if rows.is_empty() && !json {
         output::line("no runs yet; `muster enroll HOST` starts one");
     }
+    let all = runs.list().map_err(failed)?;
     for row in &rows {
         if json {
-            output::object(&summary(row));
+            let mut line = summary(row);
+            line["retried_by"] = json!(retried_by(&all, row.run));
+            output::object(&line);
         } else {
             let code = match (&row.failure, &row.queued) {
                 (Some(f), _) => format!("  {}: {}", f.code, f.message),
@@ -127,8 +130,19 @@ fn show(runs: &History, run: RunId, json: bool) -> Result<Exit, Ending> {
         if let Some(queued) = queued {
             output::line(&neutralize(&output::place(&queued)));
         }
+        if let Some(before) = view.request.as_ref().and_then(|request| request.retry_of) {
+            output::line(&format!("repeats run {before}"));
+        }
+        for after in retried_by(&runs.list().map_err(failed)?, run) {
+            output::line(&format!("repeated by run {after}"));
+        }
     }
     Ok(Exit::Done)
+}
+
+/// The runs that repeat this one, the oldest first.
+fn retried_by(all: &[RunSummary], run: RunId) -> Vec<RunId> {
+    all.iter().rev().filter(|row| row.retry_of == Some(run)).map(|row| row.run).collect()
 }
 
 async fn watch(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures::future::LocalBoxFuture;
 use futures::task::noop_waker;
 use jiff::Timestamp;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::attempts::{self, Ended, Hands, Job};
@@ -49,6 +49,8 @@ pub(super) struct Shared {
     /// Where activities run: the runtime of the process, not the thread of the workflows.
     pub runtime: tokio::runtime::Handle,
     pub feed: broadcast::Sender<RunRecord>,
+    /// The run that was put aside last, and why; nothing once the store takes records again.
+    pub trouble: watch::Sender<Option<(RunId, StoreError)>>,
 }
 
 /// How driving a run ended.
@@ -425,6 +427,7 @@ impl Driver {
         }
         let records = written?;
         self.next_n += records.len() as u64;
+        self.shared.trouble.send_if_modified(|trouble| !records.is_empty() && trouble.take().is_some());
         for record in records {
             // Nobody may be listening.
             self.shared.feed.send(record).ok();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::attempts::Hands;
@@ -34,6 +34,7 @@ struct Inner {
     feed: broadcast::Sender<RunRecord>,
     queued: Arc<Mutex<Vec<RunId>>>,
     halt: CancellationToken,
+    trouble: watch::Sender<Option<(RunId, StoreError)>>,
 }
 
 /// What an engine is made of.
@@ -77,6 +78,7 @@ impl Engine {
     pub fn with(parts: Parts) -> std::io::Result<Engine> {
         let (commands, inbox) = mpsc::unbounded_channel();
         let (feed, _) = broadcast::channel(FEED);
+        let trouble = watch::Sender::new(None);
         let halt = CancellationToken::new();
         let queued = Arc::<Mutex<Vec<RunId>>>::default();
         let hands = Hands {
@@ -86,13 +88,19 @@ impl Engine {
             slots: Slots::new(parts.limits.activities),
             halt: halt.clone(),
         };
-        let inner = Inner { commands: commands.clone(), feed: feed.clone(), queued: Arc::clone(&queued), halt };
+        let inner = Inner {
+            commands: commands.clone(),
+            feed: feed.clone(),
+            queued: Arc::clone(&queued),
+            halt,
+            trouble: trouble.clone(),
+        };
         let runtime = tokio::runtime::Handle::current();
         let caps = parts.limits.caps();
         let own = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let (journal, workflows) = (parts.journal, parts.workflows);
         std::thread::Builder::new().name("muster-engine".to_owned()).spawn(move || {
-            let shared = Shared { journal, workflows, hands: Arc::new(hands), runtime, feed };
+            let shared = Shared { journal, workflows, hands: Arc::new(hands), runtime, feed, trouble };
             let local = tokio::task::LocalSet::new();
             local.block_on(&own, supervisor::run(shared, caps, inbox, commands.downgrade(), queued));
         })?;
@@ -124,6 +132,12 @@ impl Engine {
     /// Records of all runs from now on, each once it is on the disk.
     pub fn subscribe(&self) -> broadcast::Receiver<RunRecord> {
         self.inner.feed.subscribe()
+    }
+
+    /// The run that was put aside last because its journal could not be written or read, and why. `None`: the store takes
+    /// records.
+    pub fn trouble(&self) -> watch::Receiver<Option<(RunId, StoreError)>> {
+        self.inner.trouble.subscribe()
     }
 
     /// The runs that wait for room or for their canary, the next one first.

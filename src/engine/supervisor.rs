@@ -220,6 +220,7 @@ impl Supervisor {
         self.waiting.insert(run);
         self.resting.insert(run);
         tracing::error!(%run, %error, "a run was put aside: its journal could not be written");
+        self.shared.trouble.send_replace(Some((run, error.clone())));
         let (commands, clock) = (self.commands.clone(), Arc::clone(&self.shared.hands.clock));
         tokio::task::spawn_local(async move {
             clock.pause(ASIDE).await;

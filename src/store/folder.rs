@@ -1,7 +1,7 @@
 //! Makes the state folder and its files private: 0700 and 0600 (Z2).
 
-use std::fs::{DirBuilder, OpenOptions, Permissions};
-use std::io;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -30,6 +30,28 @@ pub(super) fn prepare_file(path: &Path) -> Result<(), StoreError> {
         })
         .map(drop)?;
     tighten(path, 0o600)
+}
+
+/// Whether the file ends with a whole page. SQLite reads the rest of a torn one as zeros, and what it then finds is
+/// anything. Beside a log the last page may be half written: SQLite has it there as well, and mends it.
+pub(super) fn is_whole(path: &Path) -> Result<(), StoreError> {
+    let mut header = [0; 18];
+    let damaged = |cause: &str| StoreError::Damaged { path: path.to_owned(), cause: cause.to_owned() };
+    let mut file = File::open(path).map_err(|e| unusable(path, &e))?;
+    let length = file.metadata().map_err(|e| unusable(path, &e))?.len();
+    if length == 0 || file.read_exact(&mut header).is_err() {
+        // A new one, or one that SQLite itself does not take for a database.
+        return Ok(());
+    }
+    let page = match u64::from(u16::from_be_bytes([header[16], header[17]])) {
+        1 => 65_536,
+        size => size,
+    };
+    let log = path.with_extension("db-wal").metadata().map_or(0, |log| log.len());
+    if header.starts_with(b"SQLite format 3\0") && page > 0 && length % page != 0 && log == 0 {
+        return Err(damaged("its last page is torn"));
+    }
+    Ok(())
 }
 
 /// Takes from others what they must not have, or refuses where this user can't.

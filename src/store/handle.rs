@@ -39,6 +39,7 @@ impl Store {
         folder::prepare(folder)?;
         let path = folder.join("muster.db");
         folder::prepare_file(&path)?;
+        folder::is_whole(&path)?;
         let conn = connect(&path).map_err(|e| StoreError::from_sqlite(&path, &e))?;
         schema::migrate(&conn, &path)?;
         let inner = Inner {

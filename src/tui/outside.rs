@@ -14,7 +14,7 @@ use crate::domain::event::{Body, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunState;
-use crate::store::RunStatus;
+use crate::store::{RunStatus, StoreError};
 
 /// Two readings of the queue are at least so far apart.
 const QUEUE_PAUSE: Duration = Duration::from_millis(200);
@@ -82,6 +82,7 @@ impl Outside {
                         Event::Record(*record)
                     }
                     Ok(crate::app::FeedEvent::SystemHealth(h)) => Event::Health(health(h)),
+                    Ok(crate::app::FeedEvent::StoreTrouble(trouble)) => Event::Health(store_health(trouble)),
                     // What was missed shows as a gap in a run's records, and that run is read anew.
                     Ok(crate::app::FeedEvent::FleetChanged) | Err(RecvError::Lagged(_)) => {
                         stale = true;
@@ -263,6 +264,13 @@ fn last_run(row: RunSummary) -> LastRun {
         finished_at: row.finished_at,
         failure: row.failure,
     }
+}
+
+/// The store is no system of the site, and is told beside them: runs wait for it.
+fn store_health(trouble: Option<(RunId, StoreError)>) -> SystemHealth {
+    let error = trouble.map(|(run, error)| format!("run {} waits: {error}", run.short()));
+    let ok_at = error.is_none().then(jiff::Timestamp::now);
+    SystemHealth { name: "store".to_owned(), ok_at, error }
 }
 
 fn health(h: crate::app::SystemHealth) -> SystemHealth {

@@ -58,6 +58,8 @@ activities! {
     Inspect = "ironic.inspect", NodeTarget => Step;
     /// Asks for `abort` of an inspection or a clean (L2).
     Abort = "ironic.abort", NodeTarget => Step;
+    /// After a cancel: puts back a maintenance flag that a recovery had taken away and not yet followed by `manage` (G9).
+    PutBack = "ironic.put_back", PhaseTarget => Changed;
     /// Ensures that the node is powered on (I14, C7).
     PowerOn = "ironic.power_on", NodeTarget => Step;
     /// The driver becomes `ipmi` on an unowned node in `manageable` with a Redfish driver (X1, X2).
@@ -276,6 +278,9 @@ pub struct NodeLook {
     pub maintenance: bool,
     #[serde(default)]
     pub instance_uuid: Option<String>,
+    /// When the ramdisk last spoke to Ironic, where Ironic tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_heartbeat: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

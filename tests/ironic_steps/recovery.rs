@@ -1,8 +1,9 @@
 //! Failed inspections and cleans go back to `manageable`, and maintenance is where it was if that fails.
 
 use muster::activities::ironic;
+use muster::domain::phase::Phase;
 use muster::domain::provision::ProvisionState;
-use muster::workflows::defs::{Half, PreludeOut, Step};
+use muster::workflows::defs::{Half, PhaseTarget, PreludeOut, Step};
 use serde_json::json;
 
 use crate::bench::{Bench, changed, unchanged};
@@ -112,6 +113,43 @@ async fn a_cancel_in_the_middle_of_a_recovery_leaves_no_half_applied_flag() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert_eq!(bench.field("gpu-1", "maintenance_reason"), REASON);
+}
+
+/// Case: C-04. Proves: G9, E10
+#[tokio::test]
+async fn a_cancel_behind_a_kill_between_clear_and_manage_puts_the_flag_back() {
+    let (bench, _) = clean_failed().await;
+    let put_back = || async {
+        let input = PhaseTarget { target: bench.target("gpu-1"), phase: Phase::Cleaning };
+        ironic::put_back(&bench.cx(), input).await.unwrap().changed
+    };
+    // Nothing was taken away: nothing is written.
+    assert!(!put_back().await);
+    assert_eq!(bench.writes(), Vec::<String>::new());
+    // Neither the manage nor the putting back gets through, as if the process had died between.
+    bench.spoil("PUT", "*/states/provision", json!({"count": 1, "status": 500, "body": "boom"}));
+    bench.spoil("PUT", "*/maintenance", json!({"count": 1, "status": 500, "body": "boom"}));
+    bench.prelude(Half::Cleaning).await.unwrap_err();
+    assert_eq!(bench.field("gpu-1", "maintenance"), false);
+    bench.reset_ledger();
+    assert!(put_back().await);
+    assert_eq!(bench.writes(), ["PUT /v1/nodes/ID/maintenance"]);
+    assert_eq!(bench.field("gpu-1", "maintenance_reason"), REASON);
+    assert!(!put_back().await);
+    assert_eq!(bench.writes().len(), 1);
+}
+
+/// Proves: G9, E10
+#[tokio::test]
+async fn putting_back_waits_for_a_recovery_that_a_cancel_has_dropped() {
+    let (bench, _) = clean_failed().await;
+    bench.spoil("PUT", "*/states/provision", json!({"count": 1, "delay_s": 50}));
+    let recovery = bench.prelude(Half::Cleaning);
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(150), recovery).await.is_err());
+    let input = PhaseTarget { target: bench.target("gpu-1"), phase: Phase::Cleaning };
+    assert!(!ironic::put_back(&bench.cx(), input).await.unwrap().changed);
+    assert_eq!(bench.field("gpu-1", "maintenance"), false);
+    assert!(bench.writes().contains(&"PUT /v1/nodes/ID/states/provision manage".to_owned()), "{:?}", bench.writes());
 }
 
 /// Proves: C1

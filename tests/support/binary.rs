@@ -1,9 +1,10 @@
 //! Drives the real binary over a lab of its own: start, follow, kill, and read the lab's ledger.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -58,7 +59,8 @@ pub struct Running {
     child: Child,
     lines: Receiver<String>,
     seen: Vec<String>,
-    stderr: std::thread::JoinHandle<String>,
+    stderr: std::thread::JoinHandle<()>,
+    said: Arc<Mutex<String>>,
 }
 
 impl Running {
@@ -67,13 +69,17 @@ impl Running {
         let (send, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
-        let mut pipe = child.stderr.take().unwrap();
+        let pipe = BufReader::new(child.stderr.take().unwrap());
+        let said = Arc::new(Mutex::new(String::new()));
+        let text = Arc::clone(&said);
         let stderr = std::thread::spawn(move || {
-            let mut text = String::new();
-            pipe.read_to_string(&mut text).ok();
-            text
+            for line in pipe.lines().map_while(Result::ok) {
+                let mut text = text.lock().unwrap();
+                text.push_str(&line);
+                text.push('\n');
+            }
         });
-        Running { child, lines, seen: vec![], stderr }
+        Running { child, lines, seen: vec![], stderr, said }
     }
 
     pub fn pid(&self) -> u32 {
@@ -100,6 +106,18 @@ impl Running {
         }
     }
 
+    /// Waits until it has said something on stderr.
+    pub fn wait_to_say(&mut self, what: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.said.lock().unwrap().contains(what) {
+            if Instant::now() > deadline || self.child.try_wait().unwrap().is_some() {
+                self.child.kill().ok();
+                panic!("never said '{what}': {}\n{}", self.said.lock().unwrap(), self.seen.join("\n"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// As pulling the plug does.
     pub fn kill(mut self) -> Ended {
         self.child.kill().ok();
@@ -123,7 +141,9 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         };
         self.seen.extend(self.lines.iter());
-        Ended { status, stdout: self.seen.join("\n"), stderr: self.stderr.join().unwrap_or_default() }
+        self.stderr.join().unwrap();
+        let stderr = self.said.lock().unwrap().clone();
+        Ended { status, stdout: self.seen.join("\n"), stderr }
     }
 }
 

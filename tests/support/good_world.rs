@@ -97,6 +97,7 @@ pub fn good_world(
                 node.power.set("on");
                 done("power on")
             }
+            "ironic.put_back" => json!({"changed": false, "note": "nothing to put back"}),
             "ironic.networking" | "ironic.raid_target" | "ironic.abort" | "ironic.switch_driver" => done("done"),
             "ironic.look" => {
                 let now = look(node.state.get(), node.power.get());

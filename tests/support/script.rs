@@ -37,10 +37,10 @@ impl Cx for Script {
     fn activity<A: Activity>(
         &self,
         input: A::In,
-        _options: ActivityOptions,
+        options: ActivityOptions,
     ) -> impl Future<Output = Result<A::Out, ActivityError>> + use<A> {
         let mut inner = self.0.borrow_mut();
-        if inner.cancel_at.is_some_and(|at| inner.now >= at) {
+        if inner.cancel_at.is_some_and(|at| inner.now >= at) && !options.survives_cancel {
             return ready(Err(ActivityError::Cancelled));
         }
         let input = serde_json::to_value(input).unwrap();

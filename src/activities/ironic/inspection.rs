@@ -25,6 +25,7 @@ pub async fn look(cx: &ActivityCx, input: NodeTarget) -> Result<NodeLook, Failur
         clean_step: node.clean_step,
         maintenance: node.maintenance,
         instance_uuid: node.instance_uuid,
+        last_heartbeat: node.last_heartbeat.map(|at| crate::domain::text::neutralize_to(&at, 60)),
     })
 }
 

@@ -17,4 +17,5 @@ pub use cleaning::{power_on, provide};
 pub use inspection::{abort, inspect, look, manage, raid_target, verify};
 pub use networking::networking;
 pub use prelude::prelude;
+pub use recover::put_back;
 pub use switch::switch_driver;

@@ -1,14 +1,24 @@
 //! Recovers nodes that failed an inspection or a clean, through `manage` (E9, E10).
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use serde_json::{Value, json};
 
 use super::common::{Desk, Stop, maintenance};
 use super::driver_info::given;
+use crate::activities::env::ActivityCx;
 use crate::clients::ironic::Node;
 use crate::clients::trail::carried;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::ids::NodeUuid;
 use crate::domain::provision::ProvisionState;
+use crate::workflows::defs::{Changed, PhaseTarget};
+
+/// After a cancel: a flag that a recovery took away, and that `manage` has not followed, is put back (G9).
+pub async fn put_back(cx: &ActivityCx, input: PhaseTarget) -> Result<Changed, Failure> {
+    Desk::new(cx, &input.target, input.phase)?.put_back_what_is_remembered().await
+}
 
 impl Desk {
     /// `inspect failed` goes back to `manageable`.
@@ -32,6 +42,9 @@ impl Desk {
     }
 
     async fn manage_out_of_maintenance(&self, node: &Node) -> Result<(), Stop> {
+        let key = self.key(node.uuid);
+        let alone = alone(&key);
+        let _held = alone.lock().await;
         if node.maintenance {
             // On disk before the flag goes: a run that is killed between the two requests still knows that it was set.
             self.remember(node.uuid, Some(&json!({"reason": node.maintenance_reason}))).await?;
@@ -60,6 +73,27 @@ impl Desk {
             Err(e) => self.warn(format!("maintenance of '{}' could not be put back yet: {e}", self.host)),
         }
         Err(stop)
+    }
+
+    async fn put_back_what_is_remembered(&self) -> Result<Changed, Failure> {
+        let unchanged = |note: &str| Ok(Changed { changed: false, note: note.to_owned() });
+        let doing = format!("looking for the node of '{}'", self.host);
+        let named = self.ironic.node(&self.host).await.map_err(|e| self.failed(e, &doing))?;
+        let Some(node) = named else { return unchanged("there is no node") };
+        let alone = alone(&self.key(node.uuid));
+        let _held = alone.lock().await;
+        let Some(flag) = self.remembered(node.uuid)? else { return unchanged("no maintenance flag was taken away") };
+        let node = self.node(node.uuid).await?;
+        if node.state != ProvisionState::CleanFailed || node.maintenance {
+            self.remember(node.uuid, None).await?;
+            return unchanged("the node needs no maintenance flag put back");
+        }
+        let doing = format!("putting the maintenance of '{}' back", self.host);
+        let put_back = self.ironic.set_maintenance(node.uuid, flag["reason"].as_str()).await;
+        put_back.map_err(|e| self.failed(e, &doing))?;
+        self.wrote("maintenance", "off", format!("{} (put back: cancelled)", maintenance_of(&node, &flag)));
+        self.remember(node.uuid, None).await?;
+        Ok(Changed { changed: true, note: "the maintenance flag was put back".to_owned() })
     }
 
     /// A node that is past its failed clean needs no flag put back.
@@ -92,6 +126,13 @@ impl Desk {
             "look at the disk that holds muster's state folder, then retry",
         )
     }
+}
+
+/// A recovery that was dropped ends by itself; whoever puts the flag back waits for that.
+fn alone(key: &str) -> Arc<tokio::sync::Mutex<()>> {
+    static NODES: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>> = Mutex::new(BTreeMap::new());
+    let mut nodes = NODES.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(nodes.entry(key.to_owned()).or_default())
 }
 
 /// The flag as it was before this program touched it.

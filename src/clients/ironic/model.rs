@@ -42,6 +42,8 @@ pub struct Node {
     pub inspected_at: Option<Timestamp>,
     /// When the provision state last changed, as Ironic spells it: for telling that it has.
     pub state_since: Option<String>,
+    /// When the ramdisk last spoke to Ironic, in Ironic's words.
+    pub last_heartbeat: Option<String>,
 }
 
 impl Node {
@@ -78,6 +80,7 @@ impl Node {
             traits: list(&value["traits"]).iter().filter_map(|t| t.as_str().map(str::to_owned)).collect(),
             inspected_at: text(value, "inspection_finished_at").and_then(|t| t.parse().ok()),
             state_since: text(value, "provision_updated_at"),
+            last_heartbeat: text(&value["driver_internal_info"], "agent_last_heartbeat"),
         })
     }
 }

@@ -20,6 +20,7 @@ pub fn activity_words(name: &str) -> &str {
         "ironic.raid_target" => "applying the RAID target",
         "ironic.verify" => "checking the inventory against NetBox",
         "ironic.inspect" => "asking Ironic to inspect the node",
+        "ironic.put_back" => "putting maintenance back",
         "ironic.abort" => "aborting in Ironic",
         "ironic.power_on" => "powering the node on",
         "ironic.switch_driver" => "switching the driver to ipmi",

@@ -75,10 +75,8 @@ fn field_line(pen: &mut Pen, launch: &Launch, which: Field, line: Rect) {
         Field::RestartBmc => {
             (Some(params.force_bmc_restart), "restart BMC", "a cold reset, though no password was rotated")
         }
-        Field::Attempts => (None, "attempts", "for a failing step; 1 stops at the first failure"),
-        Field::Canary => {
-            (Some(launch.canary), "canary first", "the first goes alone; the others follow its success, or end with it")
-        }
+        Field::Attempts => (None, "attempts", "of a failing step; 1 fails at once"),
+        Field::Canary => (Some(launch.canary), "canary first", "the others wait, and go only if it succeeds"),
         Field::NodeUuid => (None, "node UUID", "pins it when the node is created: for a swapped tray"),
     };
     let name_meaning = if focused { Meaning::Strong } else { Meaning::Text };

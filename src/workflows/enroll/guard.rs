@@ -45,6 +45,7 @@ impl<C: Cx> Enrollment<C> {
         loop {
             let input = PhaseTarget { target: self.target.clone(), phase };
             let links = self.ask::<ReadLinks>(phase, 120, input).await?.readings;
+            self.seen.borrow_mut().links(&links);
             let verdict = guard.observe(self.cx.now(), &links);
             let budget_left_s = guard.left().as_secs();
             self.cx.report(Observation::Links { phase, readings: links.clone(), budget_left_s });

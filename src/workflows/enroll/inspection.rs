@@ -1,8 +1,11 @@
 //! The inspection half: brings the node to `manageable` and holds what was found against NetBox (I1–I14).
 
+use std::time::Duration;
+
 use super::guard::Watched;
 use super::node::{Settled, words};
 use super::patience::Patience;
+use super::seen::Seen;
 use super::{Enrollment, Inspected, is_deployed};
 use crate::domain::event::WaitKind;
 use crate::domain::failure::{Failure, FailureCode};
@@ -23,9 +26,19 @@ impl<C: Cx> Enrollment<C> {
         let mut attempt = 1;
         loop {
             self.started(PHASE, attempt);
+            self.seen.replace(Seen::default());
+            let began = self.cx.now();
             match self.inspection_attempt().await {
-                Err(ActivityError::Failed(failure)) if earns_rerun(&failure) && attempt < attempts => {
-                    self.warned(PHASE, format!("attempt {attempt} of {attempts}: {}", failure.message));
+                Err(ActivityError::Failed(failure)) if earns_rerun(&failure) => {
+                    let seen = self.seen.borrow().words();
+                    let took = Duration::try_from(self.cx.now().duration_since(began)).unwrap_or_default();
+                    if attempt >= attempts {
+                        let whole = format!("attempt {attempt} of {attempts}, {}: {seen}", words(took));
+                        return Err(failure.with_evidence("seen in the last attempt", whole).into());
+                    }
+                    let text =
+                        format!("attempt {attempt} of {attempts} after {}: {}; {seen}", words(took), failure.message);
+                    self.warned(PHASE, text);
                     let budgets = &self.request.options.budgets;
                     let mut pause =
                         Patience::until(self.cx.now(), budgets.poll_max, budgets.poll_first, budgets.poll_first);
@@ -174,7 +187,12 @@ impl<C: Cx> Enrollment<C> {
                     return Err(Failure::new(
                         FailureCode::InspectionFailed,
                         PHASE,
-                        format!("the inspection of '{}' failed: {why}", self.target.host),
+                        format!(
+                            "the inspection of '{}' failed, awaited from its ramdisk for {}: {why}; {}",
+                            self.target.host,
+                            words(patience.spent(&self.cx)),
+                            self.seen.borrow().words()
+                        ),
                         "read Ironic's last error; if it is no passing fault, watch the host's console during the next inspection",
                     )
                     .into());
@@ -187,11 +205,12 @@ impl<C: Cx> Enrollment<C> {
                     FailureCode::InspectionTimeout,
                     PHASE,
                     format!(
-                        "the ramdisk of '{}' did not report to Ironic within {}; the node is '{}', power {:?}",
+                        "the ramdisk of '{}' did not report to Ironic '{}' within {}; the node is '{}', {}",
                         self.target.host,
+                        self.target.ironic,
                         words(budget),
                         look.state,
-                        look.power
+                        self.seen.borrow().words()
                     ),
                     "watch the host's console: does it boot the ramdisk over the provisioning NIC? then retry",
                 )

@@ -8,7 +8,9 @@ mod guard;
 mod inspection;
 mod node;
 mod patience;
+mod seen;
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use super::cx::{Activity, ActivityError, ActivityOptions, Cx, RetryPolicy};
@@ -20,6 +22,7 @@ use crate::domain::phase::Phase;
 use crate::domain::provision::ProvisionState;
 use crate::domain::request::EnrollRequest;
 use patience::Patience;
+use seen::Seen;
 
 /// The name under which the journal knows this workflow.
 pub const NAME: &str = "enroll";
@@ -29,7 +32,7 @@ pub async fn enroll<C: Cx>(cx: C, request: EnrollRequest) -> Result<EnrollResult
     let ironic = preflight(&cx, &request)?;
     let target =
         Target { host: request.host.clone(), netbox_id: request.netbox_id, site: request.site.clone(), ironic };
-    let run = Enrollment { cx, request, target };
+    let run = Enrollment { seen: RefCell::default(), cx, request, target };
     run.status_gate().await?;
     let platform_class = run.platform_class().await?;
     run.dhcp().await?;
@@ -113,6 +116,7 @@ struct Cleaned {
 
 /// One enrollment under way.
 struct Enrollment<C> {
+    seen: RefCell<Seen>,
     cx: C,
     request: EnrollRequest,
     target: Target,

@@ -11,7 +11,7 @@ use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::ids::NodeUuid;
 use crate::domain::phase::Phase;
 use crate::domain::provision::{Power, ProvisionState};
-use crate::workflows::cx::{Activity, ActivityError, Cx};
+use crate::workflows::cx::{Activity, ActivityError, ActivityOptions, Cx, RetryPolicy};
 use crate::workflows::defs::*;
 
 /// What the prelude came to once neither a lock nor a passing state stood in its way.
@@ -28,6 +28,26 @@ impl<C: Cx> Enrollment<C> {
     /// The shared prelude, again and again while the node is locked or not in a stable state (E12, E15). The two waits
     /// have their own budgets: neither is billed to the other.
     pub(super) async fn prelude(&self, half: Half, limit: Option<Timestamp>) -> Result<Settled, ActivityError> {
+        match self.settle(half, limit).await {
+            Err(ActivityError::Cancelled) => {
+                self.put_back(half.phase()).await;
+                Err(ActivityError::Cancelled)
+            }
+            ended => ended,
+        }
+    }
+
+    /// A recovery that the cancel cut off between two requests, maybe by the end of a process, leaves no flag half-way (G9).
+    async fn put_back(&self, phase: Phase) {
+        let retry = RetryPolicy::attempts(self.max_attempts());
+        let options = ActivityOptions { phase, timeout: Duration::from_secs(120), retry, survives_cancel: true };
+        let input = PhaseTarget { target: self.target.clone(), phase };
+        if let Err(ActivityError::Failed(failure)) = self.cx.activity::<PutBack>(input, options).await {
+            self.warned(phase, format!("after the cancel: {}", failure.message));
+        }
+    }
+
+    async fn settle(&self, half: Half, limit: Option<Timestamp>) -> Result<Settled, ActivityError> {
         let phase = half.phase();
         let budgets = &self.request.options.budgets;
         let mut lock = self.lock_patience(limit);
@@ -84,6 +104,7 @@ impl<C: Cx> Enrollment<C> {
     /// One look at the node, shown in the panes.
     pub(super) async fn look(&self, node: NodeUuid, phase: Phase) -> Result<NodeLook, ActivityError> {
         let look = self.ask::<LookAtNode>(phase, 120, self.node_target(node, phase)).await?;
+        self.seen.borrow_mut().node(self.cx.now(), &look);
         self.cx.report(Observation::Node {
             state: look.state.clone(),
             power: look.power,
@@ -159,7 +180,7 @@ impl<C: Cx> Enrollment<C> {
             holder = look.reservation.or(holder);
             state = Some(look.state);
         }
-        let waited = Duration::try_from(self.cx.now().duration_since(lock.began())).unwrap_or_default();
+        let waited = lock.spent(&self.cx);
         let holder = holder.unwrap_or_else(|| "an unnamed conductor".to_owned());
         let state = state.map_or("an unread state".to_owned(), |state| format!("state '{state}'"));
         Err(Failure::new(

@@ -44,9 +44,9 @@ impl Patience {
         self
     }
 
-    /// Since when.
-    pub fn began(&self) -> Timestamp {
-        self.began
+    /// How long it has lasted so far.
+    pub fn spent<C: Cx>(&self, cx: &C) -> Duration {
+        Duration::try_from(cx.now().duration_since(self.began)).unwrap_or_default()
     }
 
     /// When patience ends.
