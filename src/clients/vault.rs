@@ -20,6 +20,7 @@ const READS: usize = 8;
 pub struct Vault {
     settings: VaultSettings,
     turns: Arc<Semaphore>,
+    patience: Duration,
 }
 
 /// Why a secret could not be had. None of them holds a secret.
@@ -41,7 +42,7 @@ pub enum VaultError {
 
 impl Vault {
     pub fn new(settings: VaultSettings) -> Self {
-        Vault { settings, turns: Arc::new(Semaphore::new(READS)) }
+        Vault { settings, turns: Arc::new(Semaphore::new(READS)), patience: PATIENCE }
     }
 
     pub fn settings(&self) -> &VaultSettings {
@@ -87,10 +88,10 @@ impl Vault {
             });
             read.await
         };
-        match tokio::time::timeout(PATIENCE, read).await {
+        match tokio::time::timeout(self.patience, read).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(broke)) => Err(VaultError::Unreadable { path: path.clone(), cause: broke.to_string() }),
-            Err(_) => Err(VaultError::NoAnswer { path: path.clone(), patience: PATIENCE }),
+            Err(_) => Err(VaultError::NoAnswer { path: path.clone(), patience: self.patience }),
         }
     }
 
@@ -165,9 +166,10 @@ mod tests {
     }
 
     /// Proves: G12
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_vault_that_hangs_holds_up_nobody_for_longer_than_its_patience() {
         let (folder, vault) = vault("", 0o600);
+        let vault = Vault { patience: Duration::from_millis(100), ..vault };
         let path = folder.path().join("vault.toml");
         std::fs::remove_file(&path).unwrap();
         let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap();
