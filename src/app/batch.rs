@@ -36,7 +36,8 @@ pub struct Judged {
 #[derive(Debug)]
 pub enum Verdict {
     Enroll(Box<EnrollRequest>),
-    /// A run with the same switches is under way: it is followed, and nothing begins.
+    /// A run with the same switches is under way that this person started, or that was interrupted and goes on in this
+    /// process: it is followed, and nothing begins.
     GoesOn {
         host: String,
         run: RunId,
@@ -96,11 +97,16 @@ impl App {
     ) -> Result<Verdict, SubmitError> {
         let store = &self.inner.store;
         let request = request(&self.inner.settings, &self.inner.rules, device, params.clone(), by, self.now())?;
-        if let Some((run, by)) = store.active_run_of(device.netbox_id)? {
-            let view = RunView::of(&store.records(run)?);
-            let same = view.request.is_some_and(|request| request.params == *params);
+        if let Some((run, theirs)) = store.active_run_of(device.netbox_id)? {
+            let asked = RunView::of(&store.records(run)?).request;
+            let same = asked.as_ref().is_some_and(|asked| asked.params == *params);
+            let resumed = asked.is_some_and(|asked| self.leads_since().is_some_and(|since| asked.submitted_at < since));
             let host = device.name.clone();
-            return if same { Ok(Verdict::GoesOn { host, run, by }) } else { Err(SubmitError::Busy { run, by }) };
+            // Somebody else's refuses this one by its name, whatever its switches are (G8).
+            return match same && (theirs == by || resumed) {
+                true => Ok(Verdict::GoesOn { host, run, by: theirs }),
+                false => Err(SubmitError::Busy { run, by: theirs }),
+            };
         }
         if !even_deployed && let Some(what_lives_there) = deployed(store, &request)? {
             return Err(SubmitError::Deployed(what_lives_there));

@@ -9,7 +9,9 @@ use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::feed::{self, FeedEvent};
+use super::feed::FeedEvent;
+use super::keep::keep;
+use super::lead::{Office, Role};
 use super::runs::Runs;
 use crate::activities::env::Env;
 use crate::clients::Clients;
@@ -20,11 +22,12 @@ use crate::clients::vault::{Vault, VaultError};
 use crate::config::settings::Settings;
 use crate::domain::eligibility::Rules;
 use crate::domain::ids::RunId;
-use crate::engine::{Engine, EngineError, SystemClock};
+use crate::engine::EngineError;
 use crate::inventory::{ironic as nodes, netbox as devices};
 use crate::store::{Lead, LeadError, Store, StoreError};
 
-/// The application on one state folder. Cheap to clone; the process that has one leads the folder's engine.
+/// The application on one state folder. Cheap to clone. Any number of processes may have one: the one that holds the
+/// folder's lock leads, and the others follow it and take over when it is gone.
 #[derive(Clone)]
 pub struct App {
     pub(super) inner: Arc<Inner>,
@@ -35,14 +38,19 @@ pub(super) struct Inner {
     pub(super) rules: Rules,
     pub(super) store: Store,
     pub(super) runs: Runs,
-    pub(super) engine: Engine,
     pub(super) env: Arc<Env>,
-    devices: Arc<devices::Observer>,
-    feed: broadcast::Sender<FeedEvent>,
+    pub(super) office: Arc<Office>,
     stop: CancellationToken,
     tasks: Mutex<JoinSet<()>>,
-    /// Given back when the last handle goes.
-    _lead: Lead,
+}
+
+/// How a process takes part.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Opening {
+    /// In whose name it leads: others are told.
+    pub user: Option<String>,
+    /// It never leads, but only looks and submits.
+    pub aside: bool,
 }
 
 /// Why the application could not be opened. Nothing was started.
@@ -79,15 +87,27 @@ pub enum AppError {
     AmbiguousRun(String),
     #[error("the journal of run {0} does not begin with a submission: there is nothing to tell")]
     Untold(RunId),
-    #[error("run {0} has ended already")]
+    #[error("run {} has ended already", .0.short())]
     RunEnded(RunId),
+    /// What the process that leads answered.
+    #[error("{0}")]
+    Told(String),
+    #[error(
+        "{leader} leads and does not answer; what was asked is in the store and is carried out when it goes on. It may be \
+         stopped: `kill -CONT {pid}` lets it go on, and when it is ended another process takes over"
+    )]
+    NoAnswer { leader: String, pid: String },
 }
 
 impl App {
-    /// Takes the lead of the state folder, opens the store, makes the clients, resumes runs, starts to observe.
+    /// Opens the state folder: leads it, with every active run resumed, or follows the process that does.
     pub async fn open(settings: Settings, state_dir: &Path) -> Result<App, OpenError> {
+        App::open_as(settings, state_dir, Opening::default()).await
+    }
+
+    /// Opens the state folder to take part in it in this way.
+    pub async fn open_as(settings: Settings, state_dir: &Path, opening: Opening) -> Result<App, OpenError> {
         let settings = Arc::new(settings);
-        let lead = Lead::take(state_dir)?;
         let store = Store::open(state_dir)?;
         let vault = Vault::new(settings.vault.clone());
         let clients = clients(&settings, &vault)?;
@@ -99,85 +119,71 @@ impl App {
             refresh_nodes: Notify::new(),
             clients,
         });
-        let engine = Engine::start(&env, Arc::new(SystemClock::default())).map_err(OpenError::Threads)?;
-        let app = App {
+        // Before anything is resumed: nothing of it is missed.
+        let watcher = store.watcher()?;
+        let office = Arc::new(Office {
+            folder: state_dir.to_owned(),
+            user: opening.user,
+            env: Arc::clone(&env),
+            devices: observed,
+            feed: broadcast::Sender::new(4096),
+            role: Mutex::new(if opening.aside { Role::Aside } else { Role::Following { leader: None } }),
+            helm: Mutex::new(None),
+        });
+        if !opening.aside {
+            office.try_lead().await?;
+        }
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        // The task holds the office and not the application, which could then never be dropped.
+        tasks.spawn(keep(Arc::clone(&office), watcher, !opening.aside, stop.clone()));
+        Ok(App {
             inner: Arc::new(Inner {
                 rules: Rules::for_sites(settings.sites.keys().cloned()),
                 settings,
                 runs: Runs::of(store.clone()),
                 store,
-                engine,
                 env,
-                devices: observed,
-                feed: broadcast::Sender::new(4096),
-                stop: CancellationToken::new(),
-                tasks: Mutex::new(JoinSet::new()),
-                _lead: lead,
+                office,
+                stop,
+                tasks: Mutex::new(tasks),
             }),
-        };
-        // Listeners first: what the resumed runs say at once is not lost to the feed.
-        app.spawn_observers();
-        let resumed = app.inner.engine.resume_all().await?;
-        if resumed > 0 {
-            tracing::info!(runs = resumed, "runs of before go on");
-        }
-        Ok(app)
+        })
     }
 
-    /// Everything that changes, as it changes: records of runs, the fleet, what systems were heard to say.
+    /// Everything that changes, as it changes, whichever process changes it: records of runs, the fleet, what systems
+    /// were heard to say, who leads. Listen first, then read: nothing is lost between the two.
     pub fn feed(&self) -> broadcast::Receiver<FeedEvent> {
-        self.inner.feed.subscribe()
+        self.inner.office.feed.subscribe()
+    }
+
+    /// What this process is to its state folder now. [`FeedEvent::Role`] tells when it changes.
+    pub fn role(&self) -> Role {
+        self.inner.office.role()
+    }
+
+    /// Whether any process leads the state folder now. An unusable lock is led by nobody.
+    pub fn is_led(&self) -> bool {
+        Lead::is_held(&self.inner.office.folder).unwrap_or(false)
+    }
+
+    /// Since when this process leads; `None`: it doesn't.
+    pub fn leads_since(&self) -> Option<Timestamp> {
+        self.inner.office.leads_since()
     }
 
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
     }
 
-    /// Reads NetBox and every Ironic now.
-    pub async fn sync_now(&self) -> Result<(), AppError> {
-        self.inner.devices.sync_full().await?;
-        for observer in self.node_observers() {
-            observer.sync().await?;
-        }
-        Ok(())
-    }
-
-    /// Ends a run at its next await (G9).
-    pub async fn cancel(&self, run: RunId, by: &str) -> Result<(), AppError> {
-        if !self.inner.store.run(run)?.status.is_active() {
-            return Err(AppError::RunEnded(run));
-        }
-        Ok(self.inner.engine.cancel(run, by).await?)
-    }
-
-    /// Stops observing and working. Runs stay in the journal and go on at the next start.
+    /// Stops observing and working, then gives the lead back. Runs stay in the journal and go on with the next leader.
     pub async fn shutdown(&self) {
         self.inner.stop.cancel();
-        self.inner.engine.shutdown().await;
         let mut tasks = std::mem::take(&mut *self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        // First of all the task that would take the lead again.
         tasks.abort_all();
         while tasks.join_next().await.is_some() {}
-    }
-
-    fn node_observers(&self) -> Vec<nodes::NodeObserver> {
-        let instances = self.inner.env.clients.ironic.iter();
-        instances
-            .filter_map(|(name, ironic)| {
-                let poll = self.inner.settings.ironic.get(name)?.poll;
-                Some(nodes::NodeObserver::new(ironic.clone(), self.inner.store.clone(), poll))
-            })
-            .collect()
-    }
-
-    fn spawn_observers(&self) {
-        let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        let stop = &self.inner.stop;
-        // The tasks hold what they need and not the application itself, which could then never be dropped.
-        let (observer, cancel) = (Arc::clone(&self.inner.devices), stop.clone());
-        tasks.spawn(async move { observer.run(cancel, || {}).await });
-        let (observers, env, cancel) = (self.node_observers(), Arc::clone(&self.inner.env), stop.clone());
-        tasks.spawn(async move { nodes::run_all(observers, cancel, &env.refresh_nodes, || {}).await });
-        feed::spawn(&mut tasks, &self.inner.store, &self.inner.engine, &self.inner.feed, stop);
+        self.inner.office.step_down().await;
     }
 
     pub(super) fn now(&self) -> Timestamp {

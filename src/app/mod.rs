@@ -5,15 +5,21 @@ mod batch;
 mod feed;
 mod fleet;
 mod handle;
+mod keep;
+mod lead;
 mod plan;
 mod runs;
+mod steer;
 mod submit;
 
 pub use backfill::{BackfillError, Backfilled, Coverage};
 pub use batch::{Judged, Name, Verdict};
 pub use feed::{FeedEvent, SystemHealth};
 pub use fleet::{Fleet, FleetRow};
-pub use handle::{App, AppError, OpenError};
+pub use handle::{App, AppError, OpenError, Opening};
+pub use lead::Role;
 pub use plan::Planner;
 pub use runs::{RunSummary, Runs};
 pub use submit::SubmitError;
+
+pub use crate::store::Leader;

@@ -148,9 +148,11 @@ impl App {
         Ok(request)
     }
 
-    /// Lets a submitted run begin, when there is room for it.
+    /// Lets a submitted run begin, when there is room for it. Where another process leads, that sees the run in the store.
     pub(super) fn begin(&self, run: RunId) {
-        self.inner.engine.launch(run);
+        if let Some(engine) = self.inner.office.engine() {
+            engine.launch(run);
+        }
     }
 }
 

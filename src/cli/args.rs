@@ -113,7 +113,8 @@ pub struct Enroll {
     /// Start the first host alone; the others wait until it has succeeded, and are cancelled if it does not.
     #[arg(long)]
     pub canary: bool,
-    /// Submit and leave; a console or `muster serve` on the same state folder carries the runs out.
+    /// Submit and leave: nothing is carried out here. A console or `muster serve` on the same state folder carries the runs out, now or when
+    /// it is started.
     #[arg(long)]
     pub detach: bool,
     /// Do not ask: not before a list is started, nor before the BMC of a deployed host named on the command line is touched.
@@ -230,8 +231,12 @@ pub enum Runs {
         #[arg(long)]
         json: bool,
     },
-    /// End a run at its next await.
-    Cancel { run: String },
+    /// End a run at its next await, and follow it to there.
+    Cancel {
+        run: String,
+        #[arg(long)]
+        json: bool,
+    },
     /// Print a run's whole story, for a ticket or for a script.
     Export {
         run: String,
@@ -257,14 +262,21 @@ pub enum ExportFormat {
 #[derive(Debug, Subcommand)]
 pub enum Inventory {
     /// Read NetBox and Ironic now.
-    Sync,
+    Sync {
+        #[arg(long)]
+        json: bool,
+    },
     /// All racked devices.
     List {
         #[arg(long)]
         json: bool,
     },
-    /// One device.
-    Show { host: String },
+    /// One device, as a JSON object; with --json in one line.
+    Show {
+        host: String,
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -283,7 +295,37 @@ fn version() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::action::{Action, TABLE};
     use clap::CommandFactory;
+
+    /// What does the same without a screen; `None`: it moves the eye or the screen, and nothing beyond it.
+    fn command(action: Action) -> Option<&'static str> {
+        use Action::*;
+        match action {
+            Enroll | Start => Some("muster enroll gpu-1 gpu-2 --force-inspection --max-attempts 2 --json"),
+            Retry => Some("muster runs retry 3f2a --json"),
+            RetryForced => Some("muster runs retry 3f2a --force-inspection --json"),
+            Cancel => Some("muster runs cancel 3f2a --json"),
+            Sync => Some("muster inventory sync --json"),
+            // What these show is read by commands.
+            Enter => Some("muster runs show 3f2a --json"),
+            Filter => Some("muster --site osl1 inventory list --json"),
+            ShowAll | Copy => Some("muster runs export 3f2a --format json"),
+            Up | Down | Left | Right | First | Last | HalfUp | HalfDown | Back | NextPane | PrevPane | Mark => None,
+            KeepFilter | NextMatch | PrevMatch | Log | Palette | RunCommand | Help | Toggle | Choose | Other => None,
+            Redraw | Suspend | Quit | Exit => None,
+        }
+    }
+
+    /// Proves: G16
+    #[test]
+    fn every_action_of_the_console_that_does_something_is_a_command_with_json() {
+        for def in TABLE {
+            let Some(line) = command(def.action) else { continue };
+            assert!(line.contains("json"), "{}: {line}", def.name);
+            Arguments::try_parse_from(line.split(' ')).unwrap_or_else(|e| panic!("{}: {line}: {e}", def.name));
+        }
+    }
 
     #[test]
     fn the_command_line_is_sound() {
@@ -303,6 +345,10 @@ mod tests {
             "muster plan gpu-1 --force-inspection --node-uuid 6ba7b810-9dad-41d1-80b4-00c04fd430c8",
             "muster runs show 3f2a",
             "muster runs watch 3f2a --json",
+            "muster runs retry 3f2a --force-inspection --json",
+            "muster runs cancel 3f2a --json",
+            "muster inventory sync --json",
+            "muster inventory show gpu-1 --json",
             "muster runs export 3f2a",
             "muster runs export 3f2a --format md",
             "muster runs export 3f2a --format json",

@@ -9,8 +9,9 @@ use super::args::Enroll;
 use super::enroll::Followed;
 use super::exit::{Ending, Exit};
 use super::{list, open, output};
-use crate::app::{App, Judged, Name, SubmitError, Verdict};
+use crate::app::{App, Judged, Name, RunSummary, SubmitError, Verdict};
 use crate::domain::request::{EnrollParams, EnrollRequest};
+use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
 
 /// What is to be followed, and how the command ends if that goes well.
@@ -27,7 +28,8 @@ pub async fn start(app: &App, command: &Enroll, listed: &[String]) -> Result<Sta
     // A list is long and old: no deployed host is touched because its name stands in one.
     let listed = listed.iter().map(|text| Name { text: text.clone(), even_deployed: false });
     let names: Vec<Name> = named.chain(listed).collect();
-    let judged = app.judge(&names, &params, &by).await;
+    let mut judged = app.judge(&names, &params, &by).await;
+    judged.iter_mut().for_each(|judged| follow_what_ended(app, judged));
     let refused = judged.iter().filter(|judged| matches!(judged.verdict, Verdict::Refused(_))).count();
     let asks = command.file.is_some() && !command.yes;
     if command.json {
@@ -72,6 +74,20 @@ pub async fn start(app: &App, command: &Enroll, listed: &[String]) -> Result<Sta
         }
     }
     Ok(Started { runs, exit: if refused > 0 { Exit::Refused } else { Exit::Done } })
+}
+
+/// A run of before goes on with this process, and may have come to its end while NetBox was read: then it is what was asked
+/// for, and its end is told.
+fn follow_what_ended(app: &App, judged: &mut Judged) {
+    let (Verdict::Enroll(request), Some(since), Ok(rows)) = (&judged.verdict, app.leads_since(), app.runs()) else {
+        return;
+    };
+    let went_on = |row: &&RunSummary| row.submitted_at < since && row.finished_at.is_some_and(|ended| ended >= since);
+    let Some(row) = rows.iter().find(|row| row.netbox_id == request.netbox_id).filter(went_on) else { return };
+    let Ok(records) = app.records(row.run) else { return };
+    if RunView::of(&records).request.is_some_and(|before| before.params == request.params) {
+        judged.verdict = Verdict::GoesOn { host: request.host.clone(), run: row.run, by: row.by.clone() };
+    }
 }
 
 /// Somebody was faster between the judgement and the submission.

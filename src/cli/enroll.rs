@@ -8,7 +8,7 @@ use super::args::{Enroll, Place};
 use super::batch::{self, Started};
 use super::exit::{Ending, Exit};
 use super::{list, open, output};
-use crate::app::{App, FeedEvent};
+use crate::app::{App, FeedEvent, Role};
 use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::run_view::RunView;
@@ -25,7 +25,7 @@ pub struct Followed {
 pub async fn enroll(place: &Place, command: Enroll) -> Result<Exit, Ending> {
     // A list that can't be read is said before anything is opened.
     let listed = command.file.as_deref().map(list::read).transpose()?.unwrap_or_default();
-    let app = open::headless(place).await?;
+    let app = if command.detach { open::aside(place).await? } else { open::headless(place).await? };
     let ended = carry_out(&app, command, &listed).await;
     app.shutdown().await;
     ended
@@ -35,7 +35,13 @@ async fn carry_out(app: &App, command: Enroll, listed: &[String]) -> Result<Exit
     // The lists of a first start are empty: what NetBox has is read before anything is judged.
     app.sync_now().await.map_err(|e| Ending::failed(e.to_string()))?;
     let Started { runs, exit } = batch::start(app, &command, listed).await?;
-    if command.detach || runs.is_empty() {
+    if runs.is_empty() {
+        return Ok(exit);
+    }
+    if command.detach {
+        if !app.is_led() {
+            eprintln!("muster: nobody carries runs out now: they begin when a console or `muster serve` is started");
+        }
         return Ok(exit);
     }
     Ok(exit.max(follow(app, runs, command.json).await?))
@@ -70,7 +76,11 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
                     if json {
                         output::object(&output::finished(*run, host, "interrupted", None));
                     } else {
-                        output::line(&format!("{host}: interrupted; run {} goes on at the next start of muster", run.short()));
+                        let where_ = match app.role() {
+                            Role::Following { .. } => "goes on with the process that leads",
+                            Role::Leading | Role::Aside => "goes on at the next start of muster",
+                        };
+                        output::line(&format!("{host}: interrupted; run {} {where_}", run.short()));
                     }
                 }
                 return Ok(worst.max(Exit::Interrupted));
@@ -101,7 +111,11 @@ pub async fn follow(app: &App, runs: Vec<Followed>, json: bool) -> Result<Exit, 
                         worst = worst.max(Exit::Failed);
                     }
                 }
-                Ok(_) => {}
+                Ok(FeedEvent::Role(Role::Leading)) => {
+                    eprintln!("muster: the process that led is gone; this one carries the runs out now");
+                }
+                Ok(FeedEvent::Role(role)) => open::carried_out_by(&role).iter().for_each(|text| eprintln!("muster: {text}")),
+                Ok(FeedEvent::FleetChanged | FeedEvent::SystemHealth(_) | FeedEvent::StoreTrouble(None)) => {}
                 // Too slow for the feed: the journal has what was missed.
                 Err(broadcast::error::RecvError::Lagged(_)) => {
                     for run in open.clone() {

@@ -9,7 +9,8 @@ use crate::app::FleetRow;
 use crate::domain::text::neutralize;
 
 pub async fn inventory(place: &Place, command: Inventory) -> Result<Exit, Ending> {
-    let app = open::headless(place).await?;
+    // It looks and leaves: whoever leads goes on leading, and no run is resumed for a moment.
+    let app = open::aside(place).await?;
     let done = show(&app, place, command).await;
     app.shutdown().await;
     done
@@ -22,15 +23,25 @@ async fn show(app: &crate::app::App, place: &Place, command: Inventory) -> Resul
     let mut rows: Vec<&FleetRow> = fleet.rows.iter().collect();
     rows.retain(|row| place.site.as_ref().is_none_or(|site| &row.device.site == site));
     match command {
-        Inventory::Sync => output::line(&format!("{} devices", rows.len())),
+        Inventory::Sync { json: true } => {
+            let systems: Vec<_> = fleet
+                .systems
+                .iter()
+                .map(|system| json!({ "system": system.name, "ok_at": system.ok_at, "error": system.error }))
+                .collect();
+            output::object(&json!({ "event": "synced", "devices": rows.len(), "systems": systems }));
+        }
+        Inventory::Sync { json: false } => output::line(&format!("{} devices", rows.len())),
         Inventory::List { json: true } => rows.iter().for_each(|row| output::object(&object(row))),
         Inventory::List { json: false } => rows.iter().for_each(|row| output::line(&plain(row))),
-        Inventory::Show { host } => {
+        Inventory::Show { host, json } => {
             let Some(row) = rows.iter().find(|row| row.device.name == host) else {
                 return Err(Ending::refused(format!("NetBox has no racked device '{host}'"))
                     .with_action("see `muster inventory list` for the names"));
             };
-            let text = serde_json::to_string_pretty(&row.device).map_err(|e| Ending::failed(e.to_string()))?;
+            let written =
+                if json { serde_json::to_string(&row.device) } else { serde_json::to_string_pretty(&row.device) };
+            let text = written.map_err(|e| Ending::failed(e.to_string()))?;
             output::line(&text);
         }
     }

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use tokio::sync::broadcast::error::RecvError;
+
 use super::args::Place;
 use super::exit::{Ending, Exit};
 use super::{log, output};
-use crate::app::App;
+use crate::app::{App, FeedEvent, Opening, Role};
 use crate::config::settings::Settings;
 use crate::config::{self, paths};
+use crate::domain::text::neutralize;
 use crate::tui;
 
 /// Reads the configuration that the command line means.
@@ -32,17 +35,45 @@ pub fn state_dir(place: &Place) -> Result<PathBuf, Ending> {
     paths::state_dir(place.state_dir.clone()).map_err(|e| Ending::refused(e.to_string()))
 }
 
-/// Opens the application for a headless command.
+/// Opens the application for a headless command: it leads, or says who does and follows.
 pub async fn headless(place: &Place) -> Result<App, Ending> {
     let (_, settings) = settings(place)?;
     let state = state_dir(place)?;
     log::to_file(&state)?;
-    app(settings, &state).await
+    let app = app(settings, &state).await?;
+    if let Some(text) = carried_out_by(&app.role()) {
+        eprintln!("muster: {text}");
+    }
+    Ok(app)
+}
+
+/// Opens the application for a command that looks or submits and leaves: it leads nothing and resumes no run.
+pub async fn aside(place: &Place) -> Result<App, Ending> {
+    let (_, settings) = settings(place)?;
+    let state = state_dir(place)?;
+    log::to_file(&state)?;
+    let opening = Opening { user: Some(operator()), aside: true };
+    App::open_as(settings, &state, opening).await.map_err(|e| Ending::refused(e.to_string()))
 }
 
 /// Opens the application on a state folder.
 pub async fn app(settings: Settings, state: &Path) -> Result<App, Ending> {
-    App::open(settings, state).await.map_err(|e| Ending::refused(e.to_string()))
+    let opening = Opening { user: Some(operator()), aside: false };
+    App::open_as(settings, state, opening).await.map_err(|e| Ending::refused(e.to_string()))
+}
+
+/// That another process does the work; `None`: this one does.
+pub fn carried_out_by(role: &Role) -> Option<String> {
+    match role {
+        Role::Leading | Role::Aside => None,
+        Role::Following { leader: Some(leader) } => Some(
+            neutralize(&format!("{leader} carries the runs out; this one follows, and takes over when it is gone"))
+                .into_owned(),
+        ),
+        Role::Following { leader: None } => {
+            Some("another process carries the runs out; this one follows, and takes over when it is gone".to_owned())
+        }
+    }
 }
 
 /// `muster`: the console.
@@ -67,8 +98,22 @@ pub async fn console(place: &Place) -> Result<Exit, Ending> {
 /// `muster serve`: the engine without a screen, until it is told to stop.
 pub async fn serve(place: &Place) -> Result<Exit, Ending> {
     let app = headless(place).await?;
+    let mut feed = app.feed();
     output::line("muster serves; stop it with Ctrl-C or SIGTERM, runs go on at the next start");
-    stop_asked().await;
+    let stop = stop_asked();
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            event = feed.recv() => match event {
+                Ok(FeedEvent::Role(Role::Leading)) => output::line("muster leads now: all active runs go on here"),
+                Ok(FeedEvent::Role(role)) => carried_out_by(&role).iter().for_each(|text| output::line(text)),
+                // Too slow, or something else that is of no interest here.
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => break,
+            }
+        }
+    }
     app.shutdown().await;
     Ok(Exit::Done)
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::app::SubmitError;
 use crate::domain::event::{Body, Event, Observation, Outcome, RunRecord};
 use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
@@ -47,6 +48,14 @@ pub fn record(host: &str, record: &RunRecord) -> Option<Value> {
 /// The last line of a host in `--json`: a contract.
 pub fn finished(run: RunId, host: &str, status: &str, failure: Option<&Failure>) -> Value {
     json!({ "event": "finished", "run": run, "host": host, "status": status, "failure": failure.map(failure_fields) })
+}
+
+/// That a host is not enrolled now, in `--json`.
+pub fn refused(host: &str, refusal: &SubmitError) -> Value {
+    json!({
+        "event": "refused", "host": host, "code": refusal.code(),
+        "message": refusal.to_string(), "action": refusal.action(),
+    })
 }
 
 pub fn failure_fields(failure: &Failure) -> Value {

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::args::{Place, Runs};
+use super::args::{Place, Runs, Switches};
 use super::enroll::{Followed, follow};
 use super::exit::{Ending, Exit};
 use super::{open, output, story};
@@ -13,6 +13,7 @@ use crate::app::{App, AppError, RunSummary, Runs as History};
 use crate::domain::ids::RunId;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
+use crate::store::RunStatus;
 
 pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
     // Looking needs no engine: it works beside the console that has it.
@@ -51,16 +52,66 @@ async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
         }
         Runs::Retry { run, switches, json } => {
             let run = find(app, &run)?;
-            let retried = app.retry(run, |params| switches.change(params), &open::operator()).await;
-            let next = retried.map_err(|e| Ending::refused(e.to_string()))?;
-            watch(app, next, json).await
+            retry(app, run, &switches, json).await
         }
-        Runs::Cancel { run } => {
+        Runs::Cancel { run, json } => {
             let run = find(app, &run)?;
-            app.cancel(run, &open::operator()).await.map_err(failed)?;
-            watch(app, run, false).await
+            cancel(app, run, json).await
         }
     }
+}
+
+async fn retry(app: &App, run: RunId, switches: &Switches, json: bool) -> Result<Exit, Ending> {
+    match app.retry(run, |params| switches.change(params), &open::operator()).await {
+        Ok(next) => watch(app, next, json).await,
+        Err(refusal) => {
+            let host = host_of(app, run)?;
+            if json {
+                output::object(&output::refused(&host, &refusal));
+            }
+            Err(Ending::refused(neutralize(&format!("{host}: {refusal}"))).with_action(neutralize(&refusal.action())))
+        }
+    }
+}
+
+/// Done: the run ended as cancelled. One that came to its own end before the cancel reached it failed to be.
+async fn cancel(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {
+    let (host, by) = (host_of(app, run)?, open::operator());
+    app.cancel(run, &by).await.map_err(|error| uncancelled(app, run, &host, error, json))?;
+    if json {
+        output::object(&json!({ "event": "cancelling", "run": run, "host": host, "by": by }));
+    } else {
+        output::line(&neutralize(&format!("{host}: run {} is being cancelled", run.short())));
+    }
+    let ended = watch(app, run, json).await?;
+    let cancelled = app.runs().map_err(failed)?.iter().any(|row| row.run == run && row.status == RunStatus::Cancelled);
+    Ok(if cancelled { Exit::Done } else { ended.max(Exit::Failed) })
+}
+
+/// Why a run could not be cancelled: one that has ended is refused, the rest failed.
+fn uncancelled(app: &App, run: RunId, host: &str, error: AppError, json: bool) -> Ending {
+    if !matches!(error, AppError::RunEnded(_)) {
+        return failed(error);
+    }
+    let rows = app.runs().unwrap_or_default();
+    let how = match rows.iter().find(|row| row.run == run).map(|row| row.status) {
+        Some(RunStatus::Cancelled) => ": it was cancelled",
+        Some(RunStatus::Succeeded) => ": it succeeded",
+        Some(RunStatus::Failed) => ": it failed",
+        Some(RunStatus::Queued | RunStatus::Running) | None => "",
+    };
+    let (message, action) = (format!("{error}{how}"), format!("see `muster runs show {}`", run.short()));
+    if json {
+        output::object(&json!({
+            "event": "refused", "run": run, "host": host, "code": "run_ended", "message": message, "action": action,
+        }));
+    }
+    Ending::refused(message).with_action(action)
+}
+
+fn host_of(app: &App, run: RunId) -> Result<String, Ending> {
+    let records = app.records(run).map_err(failed)?;
+    Ok(RunView::of(&records).request.map_or(String::new(), |request| request.host))
 }
 
 fn list(runs: &History, place: &Place, json: bool) -> Result<Exit, Ending> {
@@ -146,8 +197,7 @@ fn retried_by(all: &[RunSummary], run: RunId) -> Vec<RunId> {
 }
 
 async fn watch(app: &App, run: RunId, json: bool) -> Result<Exit, Ending> {
-    let records = app.records(run).map_err(failed)?;
-    let host = RunView::of(&records).request.map_or(String::new(), |r| r.host.clone());
+    let host = host_of(app, run)?;
     if !json && std::io::stdout().is_terminal() {
         output::line(&format!("run {run} of {}", neutralize(&host)));
     }

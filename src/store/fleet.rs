@@ -24,6 +24,7 @@ impl Store {
                 for device in &devices {
                     changed += usize::from(put_device(sql, device)?);
                 }
+                count_change(sql, changed > 0)?;
                 Ok(changed)
             })
             .await?;
@@ -41,6 +42,7 @@ impl Store {
                 for id in netbox_ids {
                     removed += sql.execute("DELETE FROM device WHERE netbox_id = ?1", params![signed(id)])?;
                 }
+                count_change(sql, removed > 0)?;
                 Ok(removed)
             })
             .await?;
@@ -109,6 +111,7 @@ impl Store {
                     let id = signed(netbox_id);
                     sql.execute("UPDATE device SET platform_class = ?2 WHERE netbox_id = ?1", params![id, value])?;
                 }
+                count_change(sql, differs)?;
                 Ok(differs)
             })
             .await?;
@@ -122,7 +125,13 @@ impl Store {
     /// device has another node now, or none (T3).
     pub async fn put_ironic_refs(&self, refs: Vec<(String, IronicRef)>, instance: &str) -> Result<(), StoreError> {
         let instance = instance.to_owned();
-        let changed = self.write(move |sql| replace_refs(sql, &refs, &instance)).await?;
+        let changed = self
+            .write(move |sql| {
+                let changed = replace_refs(sql, &refs, &instance)?;
+                count_change(sql, changed)?;
+                Ok(changed)
+            })
+            .await?;
         if changed {
             self.fleet_changed();
         }
@@ -158,6 +167,27 @@ impl Store {
             )
         })
     }
+}
+
+/// Where the changes of the fleet are counted, for those who follow the store.
+const CHANGES: &str = "fleet.changes";
+
+/// Counts a change of devices, references or proofs in the commit that makes it.
+pub(super) fn count_change(sql: &Sql<'_>, changed: bool) -> Result<(), StoreError> {
+    if !changed {
+        return Ok(());
+    }
+    sql.execute(
+        "INSERT INTO meta (key, value) VALUES (?1, '1')
+         ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1",
+        params![CHANGES],
+    )
+    .map(drop)
+}
+
+/// How often the fleet changed so far; `None`: never.
+pub(super) fn changes(sql: &Sql<'_>) -> Result<Option<String>, StoreError> {
+    sql.first("SELECT value FROM meta WHERE key = ?1", params![CHANGES], |row| get(row, "value", "meta"))
 }
 
 fn read_device(row: &Row<'_>) -> Result<Device, StoreError> {

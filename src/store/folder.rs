@@ -1,7 +1,7 @@
 //! Makes the state folder and its files private: 0700 and 0600 (Z2).
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read};
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -15,43 +15,41 @@ pub(super) fn prepare(folder: &Path) -> Result<(), StoreError> {
 
 /// Creates the file where it is missing, so that SQLite never makes one with the mode of the process; SQLite gives its
 /// own companions (`-wal`, `-shm`) the mode of this file.
+///
+/// A file that exists is not opened: SQLite's locks are the process's, and closing any other handle on the file would drop
+/// them all under a connection that this process has (C-48).
 pub(super) fn prepare_file(path: &Path) -> Result<(), StoreError> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|e| match e.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                StoreError::ReadOnly(path.to_owned())
-            }
-            io::ErrorKind::StorageFull => StoreError::DiskFull(path.to_owned()),
-            _ => unusable(path, &e),
-        })
-        .map(drop)?;
+    let made = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path);
+    match made {
+        Ok(_) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => {
+            return Err(match e.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    StoreError::ReadOnly(path.to_owned())
+                }
+                io::ErrorKind::StorageFull => StoreError::DiskFull(path.to_owned()),
+                _ => unusable(path, &e),
+            });
+        }
+    }
     tighten(path, 0o600)
 }
 
+/// Whether there is a log beside the file that has something in it.
+pub(super) fn has_log(path: &Path) -> bool {
+    path.with_extension("db-wal").metadata().is_ok_and(|log| log.len() > 0)
+}
+
 /// Whether the file ends with a whole page. SQLite reads the rest of a torn one as zeros, and what it then finds is
-/// anything. Beside a log the last page may be half written: SQLite has it there as well, and mends it.
-pub(super) fn is_whole(path: &Path) -> Result<(), StoreError> {
-    let mut header = [0; 18];
-    let damaged = |cause: &str| StoreError::Damaged { path: path.to_owned(), cause: cause.to_owned() };
-    let mut file = File::open(path).map_err(|e| unusable(path, &e))?;
-    let length = file.metadata().map_err(|e| unusable(path, &e))?.len();
-    if length == 0 || file.read_exact(&mut header).is_err() {
-        // A new one, or one that SQLite itself does not take for a database.
-        return Ok(());
+/// anything. Only for a file without a log: beside one the last page may be half written, since SQLite has it there as
+/// well, and mends it. Like [`prepare_file`] it opens nothing.
+pub(super) fn is_whole(path: &Path, page: u64) -> Result<(), StoreError> {
+    let length = path.metadata().map_err(|e| unusable(path, &e))?.len();
+    match page > 0 && length % page != 0 {
+        true => Err(StoreError::Damaged { path: path.to_owned(), cause: "its last page is torn".to_owned() }),
+        false => Ok(()),
     }
-    let page = match u64::from(u16::from_be_bytes([header[16], header[17]])) {
-        1 => 65_536,
-        size => size,
-    };
-    let log = path.with_extension("db-wal").metadata().map_or(0, |log| log.len());
-    if header.starts_with(b"SQLite format 3\0") && page > 0 && length % page != 0 && log == 0 {
-        return Err(damaged("its last page is torn"));
-    }
-    Ok(())
 }
 
 /// Takes from others what they must not have, or refuses where this user can't.

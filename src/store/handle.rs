@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode, MAIN_DB};
 use tokio::sync::watch;
 
 use super::error::StoreError;
 use super::readers::Readers;
+use super::watcher::Watcher;
 use super::writer::{Commits, Writer};
 use super::{folder, schema};
 
@@ -28,8 +29,8 @@ struct Inner {
     readers: Readers,
     /// Counts the changes of devices, references and proofs that this process made.
     fleet: watch::Sender<u64>,
-    /// Counts what systems were heard to say.
-    health: watch::Sender<u64>,
+    /// Counts the commits of this process.
+    committed: watch::Sender<u64>,
 }
 
 impl Store {
@@ -39,8 +40,17 @@ impl Store {
         folder::prepare(folder)?;
         let path = folder.join("muster.db");
         folder::prepare_file(&path)?;
-        folder::is_whole(&path)?;
-        let conn = connect(&path).map_err(|e| StoreError::from_sqlite(&path, &e))?;
+        let sqlite = |e: rusqlite::Error| StoreError::from_sqlite(&path, &e);
+        let had_log = folder::has_log(&path);
+        let conn = connect(&path).map_err(sqlite)?;
+        // Where it may not write SQLite opens a file for reading, and says so only at the first write.
+        if conn.is_readonly(MAIN_DB).map_err(sqlite)? {
+            return Err(StoreError::ReadOnly(path));
+        }
+        if !had_log {
+            let page: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(sqlite)?;
+            folder::is_whole(&path, page.unsigned_abs())?;
+        }
         schema::migrate(&conn, &path)?;
         let inner = Inner {
             folder: folder.to_owned(),
@@ -48,7 +58,7 @@ impl Store {
             readers: Readers::new(&path),
             path,
             fleet: watch::Sender::new(0),
-            health: watch::Sender::new(0),
+            committed: watch::Sender::new(0),
         };
         Ok(Store { inner: Arc::new(inner), scratch: None })
     }
@@ -86,17 +96,19 @@ impl Store {
         self.inner.fleet.subscribe()
     }
 
-    /// Told when a system was heard, or not.
-    pub fn health_changes(&self) -> watch::Receiver<u64> {
-        self.inner.health.subscribe()
+    /// Told when something was committed through this handle or a clone of it, so that nobody here waits for a look of
+    /// [`Store::watcher`] that is due later.
+    pub fn commits_here(&self) -> watch::Receiver<u64> {
+        self.inner.committed.subscribe()
+    }
+
+    /// Follows what any process commits, from now on.
+    pub fn watcher(&self) -> Result<Watcher, StoreError> {
+        Watcher::open(&self.inner.path)
     }
 
     pub(super) fn fleet_changed(&self) {
         self.inner.fleet.send_modify(|n| *n += 1);
-    }
-
-    pub(super) fn health_changed(&self) {
-        self.inner.health.send_modify(|n| *n += 1);
     }
 
     /// Queues a write; the answer comes after its commit. SQLite's errors are put into words here.
@@ -109,21 +121,47 @@ impl Store {
             return Err(StoreError::Planning);
         }
         let path = self.inner.path.clone();
-        self.inner.writer.write(&self.inner.path, move |conn| work(&Sql { conn, path: &path })).await
+        let written = self.inner.writer.write(&self.inner.path, move |conn| work(&Sql::new(conn, &path))).await;
+        if written.is_ok() {
+            self.inner.committed.send_modify(|n| *n += 1);
+        }
+        written
     }
 
     pub(super) fn read<T>(&self, work: impl FnOnce(&Sql<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        self.inner.readers.read(|conn| work(&Sql { conn, path: &self.inner.path }))
+        self.inner.readers.read(|conn| work(&Sql::new(conn, &self.inner.path)))
     }
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let conn = Connection::open(path)?;
-    conn.busy_timeout(Duration::from_secs(5))?;
-    conn.pragma_update(None, "journal_mode", "WAL")?;
+    let mut conn = Connection::open(path)?;
+    conn.busy_handler(Some(wait_for_turn))?;
+    turn_on_wal(&conn)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
+}
+
+/// Between two tries for the lock that another process has, and how many there are: ten seconds.
+const TURN: Duration = Duration::from_millis(2);
+const TURNS: i32 = 5000;
+
+/// SQLite's own handler sleeps ever longer, and would hardly ever find the gap between two commits of a busy leader.
+fn wait_for_turn(tries: i32) -> bool {
+    std::thread::sleep(TURN);
+    tries < TURNS
+}
+
+/// Of processes that make a new store in the same moment SQLite refuses all but one this change, without asking the busy
+/// handler (C-48).
+fn turn_on_wal(conn: &Connection) -> rusqlite::Result<()> {
+    let mut tries = 0;
+    loop {
+        match conn.pragma_update(None, "journal_mode", "WAL") {
+            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && wait_for_turn(tries) => tries += 1,
+            done => return done,
+        }
+    }
 }
 
 /// A connection whose errors are already in words.
@@ -132,7 +170,11 @@ pub(super) struct Sql<'c> {
     path: &'c Path,
 }
 
-impl Sql<'_> {
+impl<'c> Sql<'c> {
+    pub(super) fn new(conn: &'c Connection, path: &'c Path) -> Sql<'c> {
+        Sql { conn, path }
+    }
+
     /// Carries out a statement and says how many rows it changed.
     pub(super) fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize, StoreError> {
         let changed = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params));

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::params;
 
 use super::error::StoreError;
-use super::handle::Store;
+use super::handle::{Sql, Store};
 use super::rows::{get, nanos, time_maybe};
 
 /// A system as its observer last met it. Keys: `netbox`, `ironic:NAME`.
@@ -32,23 +32,12 @@ impl Store {
             )
             .map(drop)
         })
-        .await?;
-        self.health_changed();
-        Ok(())
+        .await
     }
 
     /// All systems that were ever asked, by key.
     pub fn syncs(&self) -> Result<Vec<SyncState>, StoreError> {
-        self.read(|sql| {
-            sql.all("SELECT key, ok_at, error, error_at FROM sync ORDER BY key", [], |row| {
-                Ok(SyncState {
-                    key: get(row, "key", "sync")?,
-                    ok_at: time_maybe(row, "ok_at", "sync")?,
-                    error: get(row, "error", "sync")?,
-                    error_at: time_maybe(row, "error_at", "sync")?,
-                })
-            })
-        })
+        self.read(syncs)
     }
 
     /// A value that was kept under a name.
@@ -73,4 +62,15 @@ impl Store {
         })
         .await
     }
+}
+
+pub(super) fn syncs(sql: &Sql<'_>) -> Result<Vec<SyncState>, StoreError> {
+    sql.all("SELECT key, ok_at, error, error_at FROM sync ORDER BY key", [], |row| {
+        Ok(SyncState {
+            key: get(row, "key", "sync")?,
+            ok_at: time_maybe(row, "ok_at", "sync")?,
+            error: get(row, "error", "sync")?,
+            error_at: time_maybe(row, "error_at", "sync")?,
+        })
+    })
 }

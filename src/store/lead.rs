@@ -1,6 +1,7 @@
 //! Leadership: which process runs the engine of a state folder. A lock of the operating system, so that it falls with
 //! the process, however that ends.
 
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,6 +26,20 @@ pub struct Leader {
     pub pid: u32,
     pub host: String,
     pub since: Timestamp,
+    /// Who started it.
+    #[serde(default)]
+    pub user: Option<String>,
+}
+
+impl fmt::Display for Leader {
+    /// `process 4711 (eve, since 06:12 UTC)`, for sentences. The text is another process's: whoever prints it neutralises it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} (", self.pid)?;
+        if let Some(user) = &self.user {
+            write!(f, "{user}, ")?;
+        }
+        write!(f, "since {} UTC)", self.since.strftime("%H:%M"))
+    }
 }
 
 /// Why this process can't lead.
@@ -47,17 +62,15 @@ pub enum LeadError {
 impl Lead {
     /// Takes the leadership of a state folder, or says who has it.
     pub fn take(folder: &Path) -> Result<Lead, LeadError> {
+        Lead::take_as(folder, None)
+    }
+
+    /// Takes the leadership in the name of a person.
+    pub fn take_as(folder: &Path, user: Option<&str>) -> Result<Lead, LeadError> {
         folder::prepare(folder)?;
-        let path = folder.join("muster.lock");
+        let path = folder.join(LOCK);
         let unusable = |e: std::io::Error| LeadError::Unusable { path: path.clone(), cause: e.to_string() };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(unusable)?;
+        let mut file = open(&path).map_err(unusable)?;
         folder::tighten(&path, 0o600)?;
         match file.try_lock() {
             Ok(()) => {}
@@ -71,7 +84,12 @@ impl Lead {
                 });
             }
         }
-        let leader = Leader { pid: std::process::id(), host: host_name(), since: Timestamp::now() };
+        let leader = Leader {
+            pid: std::process::id(),
+            host: host_name(),
+            since: Timestamp::now(),
+            user: user.map(str::to_owned),
+        };
         let text = serde_json::to_string(&leader).map_err(|e| unusable(e.into()))?;
         // A full disk must not keep anybody from leading: the words in the file only help a second process to say who.
         let written =
@@ -81,6 +99,24 @@ impl Lead {
         }
         Ok(Lead { _file: file })
     }
+
+    /// Whether anybody leads a state folder now. Takes nothing away from whoever wants to.
+    pub fn is_held(folder: &Path) -> Result<bool, LeadError> {
+        let path = folder.join(LOCK);
+        let unusable = |e: std::io::Error| LeadError::Unusable { path: path.clone(), cause: e.to_string() };
+        // A shared lock: two processes that ask don't take each other for a leader.
+        match open(&path).map_err(unusable)?.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(e)) => Err(unusable(e)),
+        }
+    }
+}
+
+const LOCK: &str = "muster.lock";
+
+fn open(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// The name of this machine, for the message that a second process shows.
@@ -99,13 +135,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_leader_is_named_with_its_person_and_one_of_an_older_version_without() {
+        let old = r#"{"pid": 4711, "host": "h", "since": "2026-03-01T06:12:30Z"}"#;
+        let mut leader: Leader = serde_json::from_str(old).unwrap();
+        assert_eq!(leader.to_string(), "process 4711 (since 06:12 UTC)");
+        leader.user = Some("eve".to_owned());
+        assert_eq!(leader.to_string(), "process 4711 (eve, since 06:12 UTC)");
+    }
+
+    #[test]
     fn a_second_leader_is_refused_with_the_first_ones_name_and_leads_when_that_is_gone() {
         let folder = tempfile::tempdir().unwrap();
         let first = Lead::take(folder.path()).unwrap();
         let error = Lead::take(folder.path()).unwrap_err();
         assert!(matches!(&error, LeadError::Held { leader, .. } if leader.pid == std::process::id()), "{error:?}");
         assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        assert!(Lead::is_held(folder.path()).unwrap());
         drop(first);
+        assert!(!Lead::is_held(folder.path()).unwrap());
         Lead::take(folder.path()).unwrap();
     }
 }

@@ -4,6 +4,7 @@
 //! commit that carries it is on the disk (WAL, `synchronous=FULL`); reads use connections of their own and see what was
 //! committed. Any number of processes may have the store open; [`Lead`] decides which of them runs the engine.
 
+mod commands;
 mod error;
 mod fleet;
 mod folder;
@@ -16,12 +17,15 @@ mod readers;
 mod rows;
 mod runs;
 mod schema;
+mod watcher;
 mod writer;
 
+pub use commands::{Answer, Command, CommandState, Wish};
 pub use error::StoreError;
 pub use handle::Store;
 pub use health::SyncState;
 pub use lead::{Lead, LeadError, Leader};
 pub use proofs::ProveOutcome;
 pub use runs::{RunRow, RunStatus, Submit, Waiting};
+pub use watcher::{News, Watcher};
 pub use writer::Commits;

@@ -3,6 +3,7 @@
 use rusqlite::{Row, params};
 
 use super::error::StoreError;
+use super::fleet::count_change;
 use super::handle::Store;
 use super::rows::{get, key, nanos, parsed, run_id, time};
 use crate::domain::device::Proof;
@@ -36,6 +37,7 @@ impl Store {
                      VALUES (?1, (SELECT min(netbox_id) FROM device WHERE name = ?1), ?2, ?3, ?4, ?5)",
                     params![device, proof.instance, proof.node.to_string(), key(proof.run), nanos(proof.at)],
                 )?;
+                count_change(sql, true)?;
                 Ok(ProveOutcome::Accepted)
             })
             .await?;

@@ -27,7 +27,7 @@ impl Readers {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let conn = match idle {
             Some(conn) => conn,
-            None => self.open().map_err(sqlite)?,
+            None => open(&self.path).map_err(sqlite)?,
         };
         conn.execute_batch("BEGIN").map_err(sqlite)?;
         let outcome = work(&conn);
@@ -40,11 +40,12 @@ impl Readers {
         }
         outcome
     }
+}
 
-    fn open(&self) -> rusqlite::Result<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = Connection::open_with_flags(&self.path, flags)?;
-        conn.busy_timeout(Duration::from_secs(5))?;
-        Ok(conn)
-    }
+/// A connection that can only read.
+pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(Duration::from_secs(5))?;
+    Ok(conn)
 }

@@ -157,6 +157,7 @@ impl Store {
                 project(sql, run, at, &body)?;
                 records.push(RunRecord { run, n, at, body });
             }
+            appended(sql, run, expect_n, records.len())?;
             if status == RunStatus::Queued {
                 sql.execute(
                     "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'queued'",
@@ -267,7 +268,8 @@ fn begin(sql: &Sql<'_>, run: RunId, workflow: &str, request: EnrollRequest) -> R
     )?;
     let at = request.submitted_at;
     let event = Event::Submitted { workflow: workflow.to_owned(), request: Box::new(request) };
-    insert(sql, run, 0, at, &Body::Journal(event))
+    insert(sql, run, 0, at, &Body::Journal(event))?;
+    appended(sql, run, 0, 1)
 }
 
 fn standing(sql: &Sql<'_>, run: RunId) -> Result<(RunStatus, Option<Timestamp>), StoreError> {
@@ -289,6 +291,15 @@ fn insert(sql: &Sql<'_>, run: RunId, n: u64, at: Timestamp, body: &Body) -> Resu
     sql.execute(
         "INSERT INTO record (run, n, at, observed, body) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![key(run), signed(n), nanos(at), matches!(body, Body::Observation(_)), json(body, "record.body")?],
+    )
+    .map(drop)
+}
+
+/// Tells those who follow that records were added.
+fn appended(sql: &Sql<'_>, run: RunId, n: u64, records: usize) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO appended (run, n, records) VALUES (?1, ?2, ?3)",
+        params![key(run), signed(n), signed(records as u64)],
     )
     .map(drop)
 }
@@ -323,7 +334,7 @@ fn project(sql: &Sql<'_>, run: RunId, at: Timestamp, body: &Body) -> Result<(), 
     Ok(())
 }
 
-fn read_record(run: RunId, row: &Row<'_>) -> Result<RunRecord, StoreError> {
+pub(super) fn read_record(run: RunId, row: &Row<'_>) -> Result<RunRecord, StoreError> {
     let n = unsigned(row, "n", "record")?;
     let observed: bool = get(row, "observed", "record")?;
     let text: String = get(row, "body", "record")?;

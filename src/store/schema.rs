@@ -91,6 +91,28 @@ const STEPS: &[&str] = &[
     ALTER TABLE run ADD COLUMN placement TEXT;
     ALTER TABLE run ADD COLUMN canary BLOB;
     ",
+    // 3: what other processes follow and ask for.
+    "
+    -- One row for each append, in the order of the commits over all runs: a process that follows keeps its place in it.
+    -- Nothing is ever taken out of it, so that the numbers only grow.
+    CREATE TABLE appended (
+        place   INTEGER PRIMARY KEY,
+        run     BLOB    NOT NULL,
+        n       INTEGER NOT NULL,
+        records INTEGER NOT NULL
+    ) STRICT;
+
+    -- What a process that doesn't lead asks of the one that does. `answer` null: it is still to be carried out.
+    CREATE TABLE command (
+        id          INTEGER PRIMARY KEY AUTOINCREMENT,
+        body        TEXT    NOT NULL,
+        asked_at    INTEGER NOT NULL,
+        taken_at    INTEGER,
+        answered_at INTEGER,
+        answer      TEXT
+    ) STRICT;
+    CREATE INDEX command_open ON command (id) WHERE answer IS NULL;
+    ",
 ];
 
 /// Brings the store to this program's version. Each step is one transaction, so that a kill leaves a whole version.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::model::host::{Host, SystemHealth};
+use crate::app::Role;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
 use crate::domain::queue::Queued;
@@ -42,6 +43,8 @@ pub enum Event {
     /// The fleet as the store has it.
     Fleet(Vec<Host>),
     Health(SystemHealth),
+    /// Who leads the state folder now.
+    Role(Role),
     /// The runs that have not begun, in their order.
     Queue(Vec<Queued>),
     /// A run's records from its first one on.

@@ -36,9 +36,11 @@ impl Outside {
         Outside { app, user, site, events, tasks: JoinSet::new() }
     }
 
-    /// The fleet as the store has it, at once: the first frame needs no network.
-    pub fn first_fleet(&self) -> Vec<Event> {
-        fleet_events(&self.app, self.site.as_deref())
+    /// Who leads and the fleet as the store has it, at once: the first frame needs no network.
+    pub fn first_look(&self) -> Vec<Event> {
+        let mut events = vec![Event::Role(self.app.role())];
+        events.extend(fleet_events(&self.app, self.site.as_deref()));
+        events
     }
 
     /// Follows the feed until the console ends.
@@ -82,6 +84,7 @@ impl Outside {
                         Event::Record(*record)
                     }
                     Ok(crate::app::FeedEvent::SystemHealth(h)) => Event::Health(health(h)),
+                    Ok(crate::app::FeedEvent::Role(role)) => Event::Role(role),
                     Ok(crate::app::FeedEvent::StoreTrouble(trouble)) => Event::Health(store_health(trouble)),
                     // What was missed shows as a gap in a run's records, and that run is read anew.
                     Ok(crate::app::FeedEvent::FleetChanged) | Err(RecvError::Lagged(_)) => {

@@ -86,7 +86,7 @@ pub async fn run(app: App, options: TuiOptions) -> Result<(), TuiError> {
         events,
         leaving: false,
     };
-    for event in console.outside.first_fleet() {
+    for event in console.outside.first_look() {
         console.take(event)?;
     }
     let mut listeners = JoinSet::new();

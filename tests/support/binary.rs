@@ -1,5 +1,6 @@
 //! Drives the real binary over a lab of its own: start, follow, kill, and read the lab's ledger.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -56,11 +57,21 @@ impl std::fmt::Display for Ended {
 
 /// A command under way whose lines are read as they come.
 pub struct Running {
-    child: Child,
+    child: Reaped,
     lines: Receiver<String>,
     seen: Vec<String>,
     stderr: std::thread::JoinHandle<()>,
     said: Arc<Mutex<String>>,
+}
+
+/// Goes with whoever holds it: a test that fails leaves no process behind.
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }
 
 impl Running {
@@ -79,11 +90,11 @@ impl Running {
                 text.push('\n');
             }
         });
-        Running { child, lines, seen: vec![], stderr, said }
+        Running { child: Reaped(child), lines, seen: vec![], stderr, said }
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Reads lines until one fits. `None`: the command ended before.
@@ -99,7 +110,7 @@ impl Running {
                 }
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.child.kill().ok();
+                    self.child.0.kill().ok();
                     panic!("no line for '{what}' within {PATIENCE:?}:\n{}", self.seen.join("\n"));
                 }
             }
@@ -110,8 +121,8 @@ impl Running {
     pub fn wait_to_say(&mut self, what: &str) {
         let deadline = Instant::now() + PATIENCE;
         while !self.said.lock().unwrap().contains(what) {
-            if Instant::now() > deadline || self.child.try_wait().unwrap().is_some() {
-                self.child.kill().ok();
+            if Instant::now() > deadline || self.child.0.try_wait().unwrap().is_some() {
+                self.child.0.kill().ok();
                 panic!("never said '{what}': {}\n{}", self.said.lock().unwrap(), self.seen.join("\n"));
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -120,7 +131,7 @@ impl Running {
 
     /// As pulling the plug does.
     pub fn kill(mut self) -> Ended {
-        self.child.kill().ok();
+        self.child.0.kill().ok();
         self.end()
     }
 
@@ -131,11 +142,11 @@ impl Running {
             while let Ok(line) = self.lines.try_recv() {
                 self.seen.push(line);
             }
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.0.try_wait().unwrap() {
                 break status;
             }
             if Instant::now() > deadline {
-                self.child.kill().ok();
+                self.child.0.kill().ok();
                 panic!("did not end within {PATIENCE:?}:\n{}", self.seen.join("\n"));
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -215,6 +226,19 @@ impl LabProcess {
             .collect()
     }
 
+    /// What must not happen twice: requests that create something or set off a process, and how often each was made.
+    pub fn once_only(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for write in self.writes() {
+            let creates = write.contains(" POST ") && !write.contains("/traits");
+            let sets_off = ["/states/provision", "/states/power", "restart"].iter().any(|part| write.contains(part));
+            if creates || sets_off {
+                *counts.entry(without_uuids(&write)).or_insert(0) += 1;
+            }
+        }
+        counts
+    }
+
     pub fn reset_ledger(&self) {
         self.ask("POST", "/ledger/reset", None);
     }
@@ -248,6 +272,12 @@ pub fn request(method: &str, url: &str, body: Option<Value>) -> Value {
         let bytes = answer.bytes().await.unwrap();
         if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() }
     })
+}
+
+/// The same request of another run: what the server named by itself differs.
+fn without_uuids(write: &str) -> String {
+    let is_uuid = |part: &str| part.len() == 36 && part.bytes().filter(|b| *b == b'-').count() == 4;
+    write.split('/').map(|part| if is_uuid(part) { "UUID" } else { part }).collect::<Vec<_>>().join("/")
 }
 
 fn text(value: &Value) -> &str {

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::action::Action;
 use super::effect::Effect;
 use super::event::Key;
+use crate::app::Role;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
 use crate::domain::queue::Queued;
@@ -38,6 +39,9 @@ pub struct Model {
     pub look: Look,
     /// Stands in the header, such as the demo's name.
     pub title: Option<String>,
+    /// Whether this console runs the engine, or which process does; `None`: not told yet.
+    #[serde(default)]
+    pub role: Option<Role>,
     /// Gates and options of each site, for the launch dialog.
     pub sites: BTreeMap<String, SiteOptions>,
     pub fleet: Fleet,
@@ -145,6 +149,7 @@ impl Model {
             height,
             look: Look { theme: "dark".to_owned(), ascii: false },
             title: None,
+            role: None,
             sites: BTreeMap::new(),
             fleet: Fleet::default(),
             queue: BTreeMap::new(),

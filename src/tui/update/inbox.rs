@@ -1,9 +1,11 @@
 //! What comes from outside: the fleet, records of runs, answers.
 
 use super::run;
+use crate::app::Role;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
 use crate::domain::run_view::{RunState, RunView};
+use crate::domain::text::neutralize;
 use crate::tui::effect::Effect;
 use crate::tui::event::Refused;
 use crate::tui::model::host::{Host, LastRun, SystemHealth};
@@ -32,6 +34,25 @@ pub(super) fn health(model: &mut Model, health: SystemHealth) -> Vec<Effect> {
         Some(known) => *known = health,
         None => model.health.push(health),
     }
+    Vec::new()
+}
+
+/// Who leads. The first word of it is no news; later ones are.
+pub(super) fn role(model: &mut Model, role: Role) -> Vec<Effect> {
+    let before = model.role.replace(role);
+    let (Some(before), Some(now)) = (before, &model.role) else { return Vec::new() };
+    if before == *now {
+        return Vec::new();
+    }
+    let text = match (before, now) {
+        (Role::Following { leader: Some(gone) }, Role::Leading) => {
+            format!("process {} has ended: this console carries the runs out now", gone.pid)
+        }
+        (_, Role::Leading) => "this console carries the runs out now".to_owned(),
+        (_, Role::Following { leader: Some(leader) }) => format!("{leader} carries the runs out now"),
+        (_, Role::Following { leader: None } | Role::Aside) => return Vec::new(),
+    };
+    model.toast(ToastKind::Info, neutralize(&text), None);
     Vec::new()
 }
 

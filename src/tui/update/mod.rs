@@ -35,6 +35,7 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Click { column, row, at } => keys::click(model, column, row, at),
         Event::Fleet(hosts) => inbox::fleet(model, hosts),
         Event::Health(health) => inbox::health(model, health),
+        Event::Role(role) => inbox::role(model, role),
         Event::Queue(queue) => {
             model.queue = queue.into_iter().map(|queued| (queued.run, queued)).collect();
             Vec::new()

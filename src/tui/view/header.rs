@@ -2,6 +2,8 @@
 
 use ratatui::layout::Rect;
 
+use crate::app::Role;
+use crate::domain::text::neutralize;
 use crate::tui::layout::WIDE;
 use crate::tui::model::host::SystemHealth;
 use crate::tui::model::place::Place;
@@ -38,13 +40,24 @@ pub fn draw(pen: &mut Pen, model: &Model) {
         at += brand as u16;
     }
     let path = path_width(&names) as u16;
-    if let Some(title) = &model.title
-        && usize::from(at + path) + text::width(title) + 4 <= usize::from(left.width)
-    {
-        pen.write(left, at + path + 3, title, Meaning::Bar);
+    // What there is room for, the rest is left out: the place goes first.
+    let mut beside = at + path + 3;
+    for told in [model.title.as_deref().map(|title| vec![title.to_owned()]), follows(model)].into_iter().flatten() {
+        let fits = |text: &String| usize::from(beside) + text::width(text) < usize::from(left.width);
+        if let Some(text) = told.iter().find(|text| fits(text)) {
+            beside = pen.write(left, beside, text, Meaning::Bar) + 3;
+        }
     }
     breadcrumb(pen, &names, left, at);
     pen.right(row, &chosen);
+}
+
+/// That another process runs the engine, in full and in short; `None` where this one does.
+fn follows(model: &Model) -> Option<Vec<String>> {
+    let Some(Role::Following { leader }) = &model.role else { return None };
+    let Some(leader) = leader else { return Some(vec!["follows another process".to_owned()]) };
+    let words = [format!("follows {leader}"), format!("follows process {}", leader.pid)];
+    Some(words.iter().map(|text| neutralize(text).into_owned()).collect())
 }
 
 /// Counts and health, as much of them as is asked for.
