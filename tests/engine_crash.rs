@@ -5,18 +5,16 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster::domain::event::{Body, EnrollResult, Event, Observation, Outcome, RunRecord};
 use muster::domain::failure::FailureCode;
 use muster::domain::ids::RunId;
-use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
-use muster::engine::{Clock, EngineError, Journal, LocalCx, ManualClock, SystemClock, Workflows};
+use muster::engine::{Clock, EngineError, LocalCx, ManualClock, SystemClock, Workflows};
 use muster::store::{Store, StoreError};
 use muster::workflows::cx::{ActivityError, Cancelled, Cx, Signal};
 use serde_json::json;
@@ -105,6 +103,10 @@ async fn undisturbed(run: RunId) -> (tempfile::TempDir, Store) {
 }
 
 /// One run's id, so that its jitter is one too.
+fn real() -> Arc<SystemClock> {
+    Arc::default()
+}
+
 fn the_run() -> RunId {
     "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap()
 }
@@ -272,7 +274,7 @@ async fn a_program_that_stops_in_order_keeps_what_ends_in_time_and_repeats_the_r
         result(cx.activity::<C>(b, options()).await?)
     };
     let workflows = Workflows::new().with("test", workflow);
-    let first = engine(Arc::new(store.clone()), &world, workflows.clone(), Arc::new(SystemClock::default()));
+    let first = engine(Arc::new(store.clone()), &world, workflows.clone(), real());
     first.resume_all().await.unwrap();
     until("both are at work", || world.count("test.b") == 2).await;
     first.shutdown().await;
@@ -280,7 +282,7 @@ async fn a_program_that_stops_in_order_keeps_what_ends_in_time_and_repeats_the_r
     assert_eq!(world.count("test.c"), 0, "nothing new is begun");
 
     let world = World::new();
-    let second = engine(Arc::new(store.clone()), &world, workflows, Arc::new(SystemClock::default()));
+    let second = engine(Arc::new(store.clone()), &world, workflows, real());
     second.resume_all().await.unwrap();
     assert_eq!(said(&store, runs[0]).await, "test.c(ends)");
     assert_eq!(said(&store, runs[1]).await, "test.c(test.b(breaks off))");
@@ -352,12 +354,7 @@ async fn a_cancel_reaches_a_run_that_waits_for_room_after_a_restart() {
     store.append(run, 1, vec![(at(1), Body::Journal(intent))]).await.unwrap();
     let world = World::new();
     let workflow = |cx: LocalCx, _| async move { result(cx.activity::<A>("x".into(), options()).await?) };
-    let engine = engine(
-        Arc::new(store.clone()),
-        &world,
-        Workflows::new().with("test", workflow),
-        Arc::new(SystemClock::default()),
-    );
+    let engine = engine(Arc::new(store.clone()), &world, Workflows::new().with("test", workflow), real());
     engine.cancel(run, "eve").await.unwrap();
     let left = vec!["'test.a' was broken off: it may have happened, whole or in part".to_owned()];
     assert_eq!(outcome(&store, run).await, Outcome::Cancelled { by: "eve".into(), left, why: None });
@@ -423,7 +420,7 @@ async fn a_journal_that_the_code_does_not_fit_ends_that_run_alone_and_touches_no
         let workflows = workflows.with("sane", |_, _| async { result("fine") });
         store.append(sane, 1, vec![]).await.unwrap();
         let world = World::new();
-        let engine = engine(Arc::new(store.clone()), &world, workflows, Arc::new(SystemClock::default()));
+        let engine = engine(Arc::new(store.clone()), &world, workflows, real());
         engine.launch(run);
         let failure = failure(&store, run).await;
         assert_eq!(failure.code, FailureCode::JournalDiverged);
@@ -458,7 +455,7 @@ async fn a_run_of_before_a_change_keeps_to_its_old_path_and_a_new_one_takes_the_
         result(cx.activity::<C>("new".into(), options()).await?)
     };
     let (_folder, whole) = store();
-    let (run, clock) = (submit(&whole, request(1)).await, Arc::new(SystemClock::default()));
+    let (run, clock) = (submit(&whole, request(1)).await, real());
     let world = World::new();
     world.on("test.b", |_, call| async move {
         call.stop.cancelled().await;
@@ -550,55 +547,4 @@ async fn what_a_lost_append_leaves_at_work_is_stopped_before_it_is_begun_again_a
     engine.cancel(run, "eve").await.ok();
     outcome(&store, run).await;
     assert_eq!(most.load(Ordering::SeqCst), 1, "never twice at once");
-}
-
-/// The store, which breaks once.
-struct Breaks {
-    store: Store,
-    next: AtomicBool,
-}
-
-impl Journal for Breaks {
-    fn active(&self) -> Result<Vec<RunId>, StoreError> {
-        self.store.active_runs()
-    }
-
-    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
-        self.store.records(run)
-    }
-
-    fn end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.store.journal_end(run)
-    }
-
-    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
-        self.store.queue_entry(run)
-    }
-
-    fn append(
-        &self,
-        run: RunId,
-        expect_n: u64,
-        events: Vec<(Timestamp, Body)>,
-    ) -> BoxFuture<'static, Result<Vec<RunRecord>, StoreError>> {
-        assert!(!self.next.swap(false, Ordering::SeqCst), "the engine is wrong");
-        Journal::append(&self.store, run, expect_n, events)
-    }
-}
-
-/// Proves: G12
-#[tokio::test]
-async fn an_error_of_the_engine_itself_takes_only_the_run_that_met_it() {
-    let (_folder, store) = store();
-    let (bad, good) = (submit(&store, request(1)).await, submit(&store, request(2)).await);
-    let world = World::new();
-    let workflow = |cx: LocalCx, _| async move { result(cx.activity::<A>("x".into(), options()).await?) };
-    let journal = Arc::new(Breaks { store: store.clone(), next: AtomicBool::new(true) });
-    let engine = engine(journal, &world, Workflows::new().with("test", workflow), Arc::new(SystemClock::default()));
-    engine.launch(bad);
-    let failure = failure(&store, bad).await;
-    assert_eq!(failure.code, FailureCode::InternalError);
-    assert!(failure.message.contains("the engine broke"), "{}", failure.message);
-    engine.launch(good);
-    assert_eq!(said(&store, good).await, "test.a(x)");
 }

@@ -4,6 +4,7 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -168,4 +169,55 @@ async fn a_result_that_the_store_never_takes_ends_its_run_and_no_loop() {
     assert_eq!(failure.code, FailureCode::InternalError);
     assert_eq!(world.count("test.b"), 6);
     engine.shutdown().await;
+}
+
+/// The store, which breaks once.
+struct Breaks {
+    store: Store,
+    next: AtomicBool,
+}
+
+impl Journal for Breaks {
+    fn active(&self) -> Result<Vec<RunId>, StoreError> {
+        self.store.active_runs()
+    }
+
+    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
+        self.store.records(run)
+    }
+
+    fn end(&self, run: RunId) -> Result<u64, StoreError> {
+        self.store.journal_end(run)
+    }
+
+    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.store.queue_entry(run)
+    }
+
+    fn append(
+        &self,
+        run: RunId,
+        expect_n: u64,
+        events: Vec<(Timestamp, Body)>,
+    ) -> BoxFuture<'static, Result<Vec<RunRecord>, StoreError>> {
+        assert!(!self.next.swap(false, Ordering::SeqCst), "the engine is wrong");
+        Journal::append(&self.store, run, expect_n, events)
+    }
+}
+
+/// Proves: G12
+#[tokio::test]
+async fn an_error_of_the_engine_itself_takes_only_the_run_that_met_it() {
+    let (_folder, store) = store();
+    let (bad, good) = (submit(&store, request(1)).await, submit(&store, request(2)).await);
+    let world = World::new();
+    let workflow = |cx: LocalCx, _| async move { result(cx.activity::<A>("x".into(), options()).await?) };
+    let journal = Arc::new(Breaks { store: store.clone(), next: AtomicBool::new(true) });
+    let engine = engine(journal, &world, Workflows::new().with("test", workflow), Arc::new(SystemClock::default()));
+    engine.launch(bad);
+    let failure = failure(&store, bad).await;
+    assert_eq!(failure.code, FailureCode::InternalError);
+    assert!(failure.message.contains("the engine broke"), "{}", failure.message);
+    engine.launch(good);
+    assert_eq!(said(&store, good).await, "test.a(x)");
 }

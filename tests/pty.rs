@@ -271,4 +271,137 @@ fn a_panic_gives_the_terminal_back_before_it_is_printed() {
     assert!(!pty.ended().success());
     pty.shows("boom in the midst of a frame");
     assert!(pty.is_given_back());
+    assert!(is_cooked(&pty), "{}", pty.modes());
+}
+
+/// What the kernel does with this terminal's keys: canonical mode and echo are what a shell leaves.
+fn is_cooked(pty: &Pty) -> bool {
+    let modes = pty.modes();
+    modes.contains(" icanon") && modes.contains(" echo ") && modes.contains(" isig")
+}
+
+/// Case: C-44. Proves: U7
+#[test]
+fn every_way_out_leaves_the_keyboard_as_a_shell_wants_it() {
+    for way in ["HUP", "TERM", "INT", "q"] {
+        let (mut pty, _folder) = demo(&[]);
+        pty.shows("gpu-");
+        assert!(!is_cooked(&pty), "{way}");
+        match way {
+            "q" => pty.keys("q"),
+            signal => pty.signal(signal),
+        }
+        assert!(pty.ended().success(), "{way}");
+        assert!(is_cooked(&pty), "{way}: {}", pty.modes());
+        pty.wait("the terminal given back", |s| !s.alternate_screen());
+        let written = pty.written();
+        // Alternate screen, cursor, pastes, and the modes of a mouse: each is switched off behind where it was switched on.
+        for (on, off) in [
+            ("\u{1b}[?1049h", "\u{1b}[?1049l"),
+            ("\u{1b}[?25l", "\u{1b}[?25h"),
+            ("\u{1b}[?2004h", "\u{1b}[?2004l"),
+            ("\u{1b}[?1000h", "\u{1b}[?1000l"),
+            ("\u{1b}[?1003h", "\u{1b}[?1003l"),
+            ("\u{1b}[?1006h", "\u{1b}[?1006l"),
+        ] {
+            let (on, off) = (written.rfind(on), written.rfind(off));
+            assert!(on.is_some() && off > on, "{way}: {on:?} {off:?}");
+        }
+    }
+}
+
+/// What the child of the next test does: its output takes nothing, so that taking the terminal fails behind raw mode.
+#[test]
+#[ignore = "the child of the test below"]
+fn child_whose_screen_cannot_be_taken() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let stdout = rustix::io::dup(std::io::stdout()).unwrap();
+    rustix::stdio::dup2_stdout(full).unwrap();
+    let taken = muster::tui::terminal::Screen::take(true);
+    rustix::stdio::dup2_stdout(stdout).unwrap();
+    std::fs::write("told", format!("{:?}", taken.err())).unwrap();
+}
+
+/// Case: C-44. Proves: U7
+#[test]
+fn a_failure_half_way_through_taking_the_terminal_gives_back_what_was_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let me = std::env::current_exe().unwrap();
+    let script = format!(
+        "{} --exact child_whose_screen_cannot_be_taken --ignored --nocapture; echo done $?; sleep 60",
+        me.display()
+    );
+    let mut pty = Pty::start(command(Path::new("/bin/sh"), &["-c", &script], folder.path()), 100, 32);
+    pty.shows("done");
+    let told = std::fs::read_to_string(folder.path().join("told")).unwrap();
+    assert!(told.contains("StorageFull"), "{told}");
+    assert!(is_cooked(&pty), "{}", pty.modes());
+    assert!(pty.is_given_back());
+    pty.signal("KILL");
+    pty.ended();
+}
+
+/// Case: C-44. Proves: U7
+///
+/// The terminal goes away without a word to this process: it has been taken out of the terminal's reach (another session),
+/// as under some multiplexers. It must end by what it reads, and not spin on a dead terminal.
+#[test]
+fn a_console_that_hears_no_hangup_ends_all_the_same_and_does_not_spin() {
+    let folder = tempfile::tempdir().unwrap();
+    // The shell leads the session and ignores the hangup; the console is in a session of its own and hears of none.
+    let script = format!("exec 3<&0; trap '' HUP; setsid {} demo <&3 & echo pid $! >pid; wait", binary().display());
+    let mut pty = Pty::start(command(Path::new("/bin/sh"), &["-c", &script], folder.path()), 100, 32);
+    pty.wait("the console", |s| s.alternate_screen() && s.contents().contains("gpu-"));
+    let text = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+    let pid: u32 = text.trim().trim_start_matches("pid ").parse().unwrap();
+    pty.hang_up();
+    let began = Instant::now();
+    let alive = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim_start().starts_with('Z'))
+    };
+    while alive() {
+        assert!(began.elapsed() < Duration::from_secs(15), "the console outlives its terminal");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Case: C-44. Proves: U7, G5
+#[test]
+fn a_console_that_is_terminated_loses_no_run_and_the_next_one_goes_on_with_it() {
+    let lab = tempfile::tempdir().unwrap();
+    let config = lab.path().join("muster.toml");
+    let mut server = std::process::Command::new(binary())
+        .args(["lab", "--speed", "20", "--write-config"])
+        .arg(&config)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(server.stdout.take().unwrap()), &mut ready).unwrap();
+    let console = || {
+        let mut command = command(&binary(), &["--config", config.to_str().unwrap()], lab.path());
+        command.env("MUSTER_STATE_DIR", lab.path().join("state"));
+        Pty::start(command, 100, 32)
+    };
+    let mut pty = console();
+    pty.shows("gpu-b06-31");
+    go(&mut pty, "gpu-b06-31");
+    pty.keys("e");
+    pty.shows("enter starts gpu-b06-31");
+    pty.keys("\r");
+    pty.shows("running");
+    pty.signal("TERM");
+    assert!(pty.ended().success());
+    assert!(is_cooked(&pty) && pty.is_given_back());
+    let mut pty = console();
+    pty.shows("gpu-b06-31");
+    go(&mut pty, "gpu-b06-31");
+    pty.keys("\r");
+    pty.shows("succeeded");
+    pty.keys("q");
+    pty.keys("q");
+    pty.ended();
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

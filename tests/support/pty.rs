@@ -1,7 +1,7 @@
 //! A program under a pseudo terminal: what it draws, what is typed into it, how it ends.
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// A running program and its screen.
 pub struct Pty {
     screen: Arc<Mutex<Parser>>,
+    written: Arc<Mutex<String>>,
+    tty: Option<PathBuf>,
     keyboard: Box<dyn Write + Send>,
     master: Option<Box<dyn MasterPty + Send>>,
     closing: Arc<AtomicBool>,
@@ -57,19 +59,23 @@ impl Pty {
         let screen = Arc::new(Mutex::new(parser));
         let mut reader = pair.master.try_clone_reader().unwrap();
         let drawn = screen.clone();
+        let written = Arc::new(Mutex::new(String::new()));
+        let kept = written.clone();
+        let tty = pair.master.tty_name();
         let closing = Arc::new(AtomicBool::new(false));
         let closed = closing.clone();
         let reader = thread::spawn(move || {
             let mut bytes = [0; 8192];
             while let Ok(n @ 1..) = reader.read(&mut bytes) {
                 drawn.lock().unwrap().process(&bytes[..n]);
+                kept.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
                 if closed.load(Ordering::SeqCst) {
                     break;
                 }
             }
         });
         let keyboard = pair.master.take_writer().unwrap();
-        Pty { screen, keyboard, master: Some(pair.master), closing, reader: Some(reader), child }
+        Pty { screen, written, tty, keyboard, master: Some(pair.master), closing, reader: Some(reader), child }
     }
 
     /// Types bytes at once, as a paste does.
@@ -110,6 +116,18 @@ impl Pty {
     #[track_caller]
     pub fn shows(&self, text: &str) {
         self.wait(&format!("'{text}'"), |s| s.contents().contains(text));
+    }
+
+    /// Everything that was ever written to it.
+    pub fn written(&self) -> String {
+        self.written.lock().unwrap().clone()
+    }
+
+    /// The terminal's modes as `stty` tells them, also when the program has gone: the terminal is still there.
+    pub fn modes(&self) -> String {
+        let tty = std::fs::File::open(self.tty.as_ref().unwrap()).unwrap();
+        let out = std::process::Command::new("stty").arg("-a").stdin(tty).output().unwrap();
+        String::from_utf8(out.stdout).unwrap().replace('\n', " ")
     }
 
     pub fn resize(&mut self, columns: u16, rows: u16) {

@@ -22,7 +22,7 @@ use crate::config::settings::Trust;
 use crate::domain::text::neutralize_to;
 use error::chain;
 use message::sensitive;
-use trust::{only_ca, pinned};
+use trust::{nobody, only_ca, pinned};
 
 /// The largest body that is read. NetBox pages of 1000 devices with context stay below 4 MB.
 pub const BODY_MAX: usize = 32 * 1024 * 1024;
@@ -94,6 +94,10 @@ impl HttpClient {
             builder = builder.no_gzip();
         }
         builder = match &options.trust {
+            // Reading the system's roots costs more than the client itself, and no redirect leads from here to TLS.
+            _ if base.scheme() == "http" => {
+                builder.tls_backend_preconfigured(nobody().map_err(|e| setup(e.to_string()))?)
+            }
             Trust::System => builder,
             Trust::Anything => builder.tls_danger_accept_invalid_certs(true),
             Trust::Pinned(fingerprint) => {

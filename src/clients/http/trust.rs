@@ -20,6 +20,13 @@ pub(super) fn only_ca(pem: &[u8]) -> Result<rustls::ClientConfig, String> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
+/// Trusts no certificate: where there is no TLS.
+pub(super) fn nobody() -> Result<rustls::ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+}
+
 /// Trusts the certificate with this SHA-256 fingerprint, and no other.
 pub(super) fn pinned(fingerprint: [u8; 32]) -> Result<rustls::ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
