@@ -337,3 +337,67 @@ async fn a_site_whose_activities_hang_for_ever_keeps_no_other_site_waiting() {
     let hangs = world.count("test.a") - 30;
     assert_eq!(hangs, 6, "three quarters of 8, and no more");
 }
+
+/// The tests' one step, with the attempts of the house.
+async fn patient(cx: LocalCx, request: EnrollRequest) -> Result<muster::domain::event::EnrollResult, ActivityError> {
+    result(cx.activity::<A>(request.host, options()).await?)
+}
+
+/// Proves: G11, G12
+#[tokio::test]
+async fn a_service_that_does_not_answer_costs_no_attempt_while_its_patience_lasts_and_then_it_does() {
+    let (_folder, store) = store();
+    let world = World::new();
+    world.on("test.a", |input, call| async move {
+        match input.as_str().unwrap() {
+            "back" if call.attempt > 1 => panic!("an attempt was lost"),
+            "back" if std::time::Instant::now() < *BACK.get_or_init(|| std::time::Instant::now() + AWAY) => {
+                Err(busy(FailureCode::NetboxUnreachable))
+            }
+            "back" => Ok(json!("done")),
+            "bmc" => Err(busy(FailureCode::BmcUnreachable)),
+            _ => Err(busy(FailureCode::NetboxUnreachable)),
+        }
+    });
+    let engine = limited(
+        Arc::new(store.clone()),
+        &world,
+        Workflows::new().with("test", patient),
+        Arc::new(SystemClock::default()),
+        Limits::default(),
+    );
+    let outage = |mut request: EnrollRequest, patience: Duration, attempts| {
+        (request.options.budgets.outage, request.params.max_attempts) = (patience, attempts);
+        request
+    };
+    let long = Duration::from_secs(60);
+    let back = submit(&store, outage(host(1, "back", "osl1"), long, None)).await;
+    let gone = submit(&store, outage(host(2, "gone", "osl1"), Duration::from_millis(200), None)).await;
+    let fast = submit(&store, outage(host(3, "fast", "osl1"), long, Some(1))).await;
+    let bmc = submit(&store, outage(host(4, "bmc", "osl1"), long, None)).await;
+    [back, gone, fast, bmc].iter().for_each(|run| engine.launch(*run));
+    assert_eq!(said(&store, back).await, "done");
+    for (run, code) in [
+        (gone, FailureCode::NetboxUnreachable),
+        (fast, FailureCode::NetboxUnreachable),
+        (bmc, FailureCode::BmcUnreachable),
+    ] {
+        assert_eq!(failure(&store, run).await.code, code);
+    }
+    let tried = |run| {
+        let seen = observations(&store, run).into_iter();
+        seen.filter_map(|o| match o {
+            muster::domain::event::Observation::Attempt { attempt, .. } => Some(attempt),
+            _ => None,
+        })
+        .collect::<Vec<u32>>()
+    };
+    assert!(tried(back).len() > 3 && tried(back).iter().all(|attempt| *attempt == 1), "{:?}", tried(back));
+    let counted = tried(gone);
+    assert!(counted.len() > 3 && counted.ends_with(&[1, 2, 3]), "it waits, then its attempts count: {counted:?}");
+    assert_eq!((tried(fast), tried(bmc)), (vec![1], vec![1, 2, 3]));
+}
+
+/// How long the service of the test above is away.
+const AWAY: Duration = Duration::from_millis(400);
+static BACK: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

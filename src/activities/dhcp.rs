@@ -82,8 +82,8 @@ fn entry_of(facts: &HostFacts) -> Result<Entry, Failure> {
 /// Connects with the vault's key. Key and known_hosts live only as long as this takes (D3).
 async fn connect(cx: &ActivityCx, settings: &DhcpSettings) -> Result<SshClient, Failure> {
     let item = &cx.env.vault.settings().dhcp_item;
-    let private_key = cx.secret(item, "private_key", PHASE)?;
-    let known_hosts = cx.secret(item, "known_hosts", PHASE)?;
+    let private_key = cx.secret(item, "private_key", PHASE).await?;
+    let known_hosts = cx.secret(item, "known_hosts", PHASE).await?;
     let known_hosts = KnownHosts::parse(known_hosts.expose_secret());
     let target = SshTarget { host: settings.host.clone(), port: settings.port, user: settings.user.clone() };
     let deadlines = Deadlines {

@@ -74,8 +74,8 @@ impl ActivityCx {
     }
 
     /// A secret of the vault, read anew.
-    pub fn secret(&self, item: &str, field: &str, phase: Phase) -> Result<SecretString, Failure> {
-        self.env.vault.get(item, field).map_err(|error| {
+    pub async fn secret(&self, item: &str, field: &str, phase: Phase) -> Result<SecretString, Failure> {
+        self.env.vault.ask(item, field).await.map_err(|error| {
             let (code, action) = match &error {
                 VaultError::Missing { .. } => (
                     FailureCode::VaultItemMissing,
@@ -88,6 +88,9 @@ impl ActivityCx {
                 VaultError::Unreadable { path, .. } => {
                     (FailureCode::VaultUnreachable, format!("make '{}' readable for muster", path.display()))
                 }
+                VaultError::NoAnswer { path, .. } => {
+                    (FailureCode::VaultUnreachable, format!("find out why '{}' does not answer", path.display()))
+                }
                 // Trying again mends neither: somebody has to look at the file.
                 VaultError::TooOpen { path, .. } | VaultError::Malformed { path, .. } => {
                     (FailureCode::VaultUnreachable, format!("mend the vault file '{}'", path.display()))
@@ -96,7 +99,10 @@ impl ActivityCx {
             let failure = Failure::new(code, phase, error.to_string(), action);
             match error {
                 VaultError::TooOpen { .. } | VaultError::Malformed { .. } => failure.final_now(),
-                VaultError::Missing { .. } | VaultError::EnvMissing(_) | VaultError::Unreadable { .. } => failure,
+                VaultError::Missing { .. }
+                | VaultError::EnvMissing(_)
+                | VaultError::Unreadable { .. }
+                | VaultError::NoAnswer { .. } => failure,
             }
         })
     }

@@ -2,15 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use secrecy::SecretString;
+use tokio::sync::Semaphore;
 
 use crate::config::settings::{SecretRef, VaultKind, VaultSettings};
+
+/// A file that is not read by then stands on something that hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Reads at once. Those that hang keep their threads, and no more than these.
+const READS: usize = 8;
 
 /// A place that holds secrets. Reads anew at each request, so that a rotated secret is seen by the next step.
 #[derive(Debug, Clone)]
 pub struct Vault {
     settings: VaultSettings,
+    turns: Arc<Semaphore>,
+    patience: Duration,
 }
 
 /// Why a secret could not be had. None of them holds a secret.
@@ -22,6 +32,8 @@ pub enum VaultError {
     EnvMissing(String),
     #[error("the file '{path}' could not be read: {cause}")]
     Unreadable { path: PathBuf, cause: String },
+    #[error("the vault file '{path}' did not answer within {} s", .patience.as_secs())]
+    NoAnswer { path: PathBuf, patience: Duration },
     #[error("the file '{path}' has mode {mode:04o}: others than its owner can read it (chmod 600 '{path}')")]
     TooOpen { path: PathBuf, mode: u32 },
     #[error("the vault file '{path}' is not valid: line {line}: a table an item with text fields is expected")]
@@ -30,7 +42,7 @@ pub enum VaultError {
 
 impl Vault {
     pub fn new(settings: VaultSettings) -> Self {
-        Vault { settings }
+        Vault { settings, turns: Arc::new(Semaphore::new(READS)), patience: PATIENCE }
     }
 
     pub fn settings(&self) -> &VaultSettings {
@@ -59,6 +71,27 @@ impl Vault {
                 let value = items.get(item).and_then(|fields| fields.get(field)).filter(|value| !value.is_empty());
                 value.map(|v| v.clone().into()).ok_or_else(|| missing(format!("file '{}'", path.display())))
             }
+        }
+    }
+
+    /// As [`Vault::get`], for whoever must not be held up: a file system that hangs is an error after a while, and takes
+    /// neither the thread of the caller nor more than a few others (C-49).
+    pub async fn ask(&self, item: &str, field: &str) -> Result<SecretString, VaultError> {
+        let VaultKind::File(path) = &self.settings.kind else { return self.get(item, field) };
+        let (vault, turns) = (self.clone(), Arc::clone(&self.turns));
+        let (item, field) = (item.to_owned(), field.to_owned());
+        let read = async move {
+            let turn = turns.acquire_owned().await;
+            let read = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                vault.get(&item, &field)
+            });
+            read.await
+        };
+        match tokio::time::timeout(self.patience, read).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(broke)) => Err(VaultError::Unreadable { path: path.clone(), cause: broke.to_string() }),
+            Err(_) => Err(VaultError::NoAnswer { path: path.clone(), patience: self.patience }),
         }
     }
 
@@ -130,6 +163,28 @@ mod tests {
         let error = vault.get("bmc-b", "password").unwrap_err().to_string();
         assert!(error.contains("'bmc-b'") && error.contains("'password'"), "{error}");
         assert!(!format!("{:?}", vault.get("bmc-a", "password")).contains("s3cret"));
+    }
+
+    /// Proves: G12
+    #[tokio::test]
+    async fn a_vault_that_hangs_holds_up_nobody_for_longer_than_its_patience() {
+        let (folder, vault) = vault("", 0o600);
+        let vault = Vault { patience: Duration::from_millis(100), ..vault };
+        let path = folder.path().join("vault.toml");
+        std::fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap();
+        assert!(made.success());
+        // More than may be at it at once: those that find no turn are told the same.
+        let asked = (0..READS + 2).map(|_| vault.ask("a", "b"));
+        for outcome in futures::future::join_all(asked).await {
+            assert!(matches!(&outcome, Err(VaultError::NoAnswer { path: p, .. }) if *p == path), "{outcome:?}");
+        }
+        // What hung answers: the turns are free again.
+        drop(std::fs::OpenOptions::new().write(true).open(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "[a]\nb = \"c\"\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(vault.ask("a", "b").await.unwrap().expose_secret(), "c");
     }
 
     #[test]

@@ -276,6 +276,7 @@ pub fn default_budgets() -> Budgets {
         poll_first: Duration::from_secs(5),
         poll_max: Duration::from_secs(60),
         proof: Duration::from_secs(5 * 60),
+        outage: Duration::from_secs(30 * 60),
     }
 }
 

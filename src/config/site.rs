@@ -77,6 +77,7 @@ fn budgets(t: Section<'_>) -> Budgets {
         poll_first: span("poll_first_s", default.poll_first),
         poll_max: span("poll_max_s", default.poll_max),
         proof: span("proof_s", default.proof),
+        outage: span("outage_s", default.outage),
     };
     if budgets.poll_first > budgets.poll_max {
         t.fault_at("poll_first_s", "is longer than poll_max_s");

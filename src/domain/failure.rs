@@ -142,6 +142,14 @@ codes! {
     InternalError = "INTERNAL_ERROR", FleetManager, false, "an error that muster did not foresee";
 }
 
+impl FailureCode {
+    /// A service that many hosts share did not answer. That is nobody's fault of a host: while it lasts, a run waits for it
+    /// and loses no attempt (C-49).
+    pub fn is_outage(self) -> bool {
+        matches!(self, FailureCode::NetboxUnreachable | FailureCode::IronicUnreachable | FailureCode::VaultUnreachable)
+    }
+}
+
 impl fmt::Display for FailureCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -78,6 +78,10 @@ pub struct Budgets {
     pub poll_max: Duration,
     /// From the end of the run to an accepted proof (T2).
     pub proof: Duration,
+    /// How long a step waits for a service that many hosts share and that does not answer, before that costs attempts. None
+    /// in requests of versions that did not wait.
+    #[serde(default)]
+    pub outage: Duration,
 }
 
 /// Which Ironic instance manages which device classes, as it stood at submission (R1).

@@ -50,6 +50,8 @@ pub(super) struct Job {
     pub options: ActivityOptions,
     /// Total attempts; the run's own number goes before the policy's.
     pub max_attempts: u32,
+    /// How long it waits for a service that does not answer before that costs attempts.
+    pub outage: Duration,
     /// What the observations say of it from before a restart.
     pub past: Past,
     /// The run is cancelled, or gave the activity up.
@@ -59,8 +61,32 @@ pub(super) struct Job {
 /// Attempts that failed before a restart: they count, and the wait after the last of them goes on (G6, G11).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Past {
+    /// Attempts that count.
     pub failed: u32,
     pub retry_at: Option<Timestamp>,
+    /// Since when a service that many hosts share does not answer, and how often it was asked since.
+    outage: Option<(Timestamp, u32)>,
+}
+
+impl Past {
+    /// Takes in that an attempt failed so. It costs one of the attempts, but for a service that does not answer (C-49).
+    pub fn take(&mut self, at: Timestamp, failure: &Failure, patience: Duration) {
+        if !failure.retryable || !failure.code.is_outage() {
+            self.outage = None;
+            self.failed += 1;
+            return;
+        }
+        let (since, times) = self.outage.unwrap_or((at, 0));
+        self.outage = Some((since, times + 1));
+        if since.checked_add(patience).is_ok_and(|end| at >= end) {
+            self.failed += 1;
+        }
+    }
+
+    /// Which attempt of a row of failures comes next, for the pause before it.
+    fn next_in_row(&self) -> u32 {
+        self.outage.map_or(self.failed, |(_, times)| times.max(self.failed)) + 1
+    }
 }
 
 /// How an activity ended.
@@ -95,11 +121,11 @@ impl Hands {
     }
 
     async fn carry_out(&self, job: Job, say: &mpsc::UnboundedSender<Message>) -> Ended {
-        let Past { mut failed, mut retry_at } = job.past;
+        let mut past = job.past;
         loop {
             let stopped = self.stopped(&job);
             let ready = async {
-                if let Some(at) = retry_at {
+                if let Some(at) = past.retry_at {
                     self.timers.until(at).await;
                 }
                 self.slots.acquire(&job.site).await
@@ -109,7 +135,7 @@ impl Hands {
                 ended = stopped => return ended,
                 slot = ready => slot,
             };
-            let attempt = failed + 1;
+            let attempt = past.failed + 1;
             let max_attempts = job.max_attempts;
             self.observe(say, Observation::Attempt { seq: job.seq, name: job.name.to_owned(), attempt, max_attempts });
             let outcome = self.attempt(&job, attempt, say).await;
@@ -119,14 +145,15 @@ impl Hands {
                 Ok(ended) => return ended,
                 Err(failure) => failure,
             };
-            failed = attempt;
-            if !failure.retryable || failed >= max_attempts {
+            let now = self.clock.now();
+            past.take(now, &failure, job.outage);
+            if !failure.retryable || past.failed >= max_attempts {
                 return Ended::Failed(failure);
             }
-            let wait = job.options.retry.wait_before(failed + 1);
-            let at = self.clock.now().checked_add(wait).unwrap_or(Timestamp::MAX);
+            let wait = job.options.retry.wait_before(past.next_in_row());
+            let at = now.checked_add(wait).unwrap_or(Timestamp::MAX);
             self.observe(say, Observation::AttemptFailed { seq: job.seq, attempt, failure, retry_at: at });
-            retry_at = Some(at);
+            past.retry_at = Some(at);
         }
     }
 

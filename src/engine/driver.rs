@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 use futures::task::noop_waker;
@@ -84,6 +85,9 @@ pub(super) struct Driver {
     pub site: Arc<str>,
     /// The run's own number of attempts, which goes before that of every policy (G11).
     pub max_attempts: Option<u32>,
+    /// How long its steps wait for a service that does not answer. Not at all where it brings its own attempts: who says 1
+    /// wants to fail fast.
+    pub outage: Duration,
     pub state: Rc<RefCell<State>>,
     /// `None` once it has given its result.
     pub workflow: Option<LocalBoxFuture<'static, Result<EnrollResult, ActivityError>>>,
@@ -398,6 +402,7 @@ impl Driver {
                         input: input.clone(),
                         max_attempts: self.max_attempts.unwrap_or(options.retry.max_attempts).max(1),
                         options: options.clone(),
+                        outage: self.outage,
                         past: self.past.remove(&seq).unwrap_or_default(),
                         cancel: cancel.clone(),
                     };

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -64,6 +65,10 @@ impl Driver {
             let cause = "it does not begin with a submission".to_owned();
             return Err(StoreError::Record { run, n: 0, cause }.into());
         };
+        let outage = match request.params.max_attempts {
+            None => request.options.budgets.outage,
+            Some(_) => Duration::ZERO,
+        };
         let mut events = Vec::new();
         let mut tail = Vec::new();
         let mut past: BTreeMap<u32, attempts::Past> = BTreeMap::new();
@@ -83,9 +88,9 @@ impl Driver {
                     events.push(Past { n, at, event });
                 }
                 Body::Observation(observation) => {
-                    if let Observation::AttemptFailed { seq, retry_at, .. } = &observation {
+                    if let Observation::AttemptFailed { seq, retry_at, failure, .. } = &observation {
                         let past = past.entry(*seq).or_default();
-                        past.failed += 1;
+                        past.take(at, failure, outage);
                         past.retry_at = Some(*retry_at);
                     }
                     tail.push(observation);
@@ -103,6 +108,7 @@ impl Driver {
             run,
             site: request.site.as_str().into(),
             max_attempts: request.params.max_attempts,
+            outage,
             state: Rc::new(RefCell::new(state)),
             workflow: None,
             result: None,

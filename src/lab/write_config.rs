@@ -158,6 +158,7 @@ impl Lab {
             ("poll_first_s", self.real(3.0, 0.02, 5.0)),
             ("poll_max_s", self.real(10.0, 0.05, 60.0)),
             ("proof_s", self.real(300.0, 10.0, 300.0)),
+            ("outage_s", self.real(1800.0, 5.0, 1800.0)),
         ])
     }
 

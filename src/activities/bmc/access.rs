@@ -66,7 +66,7 @@ impl<'a> Bmc<'a> {
         let facts = facts::read(cx, target, phase).await?;
         let base = base(&facts, site, phase)?;
         let item = cx.env.vault.bmc_item(&target.host);
-        let credential = credential(cx, &item, phase)?;
+        let credential = credential(cx, &item, phase).await?;
         wrong_tries::check(cx, target, phase, &item)?;
         let password = credential.password.clone();
         let options = RedfishOptions {
@@ -172,10 +172,11 @@ fn base(facts: &HostFacts, site: &SiteSettings, phase: Phase) -> Result<Url, Fai
 }
 
 /// User name and password of an item.
-pub(super) fn credential(cx: &ActivityCx, item: &str, phase: Phase) -> Result<Credential, Failure> {
+pub(super) async fn credential(cx: &ActivityCx, item: &str, phase: Phase) -> Result<Credential, Failure> {
     let vault = &cx.env.vault;
-    let field = |name: &str| vault.get(item, name).map_err(|error| vault_failure(&error, item, phase));
-    Ok(Credential { username: field("username")?.expose_secret().to_owned(), password: field("password")? })
+    let failed = |error: VaultError| vault_failure(&error, item, phase);
+    let username = vault.ask(item, "username").await.map_err(failed)?.expose_secret().to_owned();
+    Ok(Credential { username, password: vault.ask(item, "password").await.map_err(failed)? })
 }
 
 fn vault_failure(error: &VaultError, item: &str, phase: Phase) -> Failure {
@@ -187,10 +188,17 @@ fn vault_failure(error: &VaultError, item: &str, phase: Phase) -> Failure {
         VaultError::Unreadable { .. } | VaultError::TooOpen { .. } | VaultError::Malformed { .. } => {
             (FailureCode::VaultUnreachable, "mend the vault file, then retry".to_owned())
         }
+        VaultError::NoAnswer { path, .. } => {
+            (FailureCode::VaultUnreachable, format!("find out why '{}' does not answer, then retry", path.display()))
+        }
     };
     let failure = Failure::new(code, phase, error.to_string(), action);
     // Nobody mends a mode or a line in the seconds between two attempts.
-    if matches!(error, VaultError::Unreadable { .. }) { failure } else { failure.final_now() }
+    if matches!(error, VaultError::Unreadable { .. } | VaultError::NoAnswer { .. }) {
+        failure
+    } else {
+        failure.final_now()
+    }
 }
 
 pub(super) fn store_failure(error: &StoreError, phase: Phase) -> Failure {

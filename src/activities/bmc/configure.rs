@@ -35,7 +35,7 @@ async fn converge(bmc: &Bmc<'_>, wanted: &[Wanted]) -> Result<ConfigureBmcOut, T
     let user = match &accounts {
         Some(accounts) => {
             bmc.report_skipped(&accounts.skipped);
-            let credential = credential(bmc.cx, &bmc.cx.env.vault.settings().ipmi_item, bmc.phase)?;
+            let credential = credential(bmc.cx, &bmc.cx.env.vault.settings().ipmi_item, bmc.phase).await?;
             ipmi_user::check_policy(bmc, accounts, &credential)?;
             Some((accounts, credential))
         }

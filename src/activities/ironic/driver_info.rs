@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::common::Desk;
 use super::failure::of_vault;
 use crate::clients::ironic::Ironic;
+use crate::clients::vault::VaultError;
 use crate::config::settings::BmcSettings;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::host::{HostFacts, IronicSettings};
@@ -64,16 +65,15 @@ pub(super) struct Credential {
 
 impl Desk {
     /// The credential of the host's BMC from the vault (E1).
-    pub fn credential(&self) -> Result<Credential, Failure> {
+    pub async fn credential(&self) -> Result<Credential, Failure> {
         let vault = &self.cx.env.vault;
         let item = vault.bmc_item(&self.host);
-        let get = |field: &str| {
-            vault.get(&item, field).map_err(|e| {
-                of_vault(&e, self.phase, &format!("the BMC credential of '{}' cannot be read: {e}", self.host))
-            })
+        let failed = |e: VaultError| {
+            of_vault(&e, self.phase, &format!("the BMC credential of '{}' cannot be read: {e}", self.host))
         };
         // The name of an account is no secret; it stands in Ironic in the clear.
-        Ok(Credential { username: get("username")?.expose_secret().to_owned(), password: get("password")? })
+        let username = vault.ask(&item, "username").await.map_err(failed)?.expose_secret().to_owned();
+        Ok(Credential { username, password: vault.ask(&item, "password").await.map_err(failed)? })
     }
 
     /// The out-of-band address, which enrollment cannot do without (E1).

@@ -135,6 +135,9 @@ pub(super) fn of_vault(error: &VaultError, phase: Phase, message: &str) -> Failu
         VaultError::Unreadable { path, .. } => {
             (FailureCode::VaultUnreachable, format!("make '{}' readable for muster's user", path.display()))
         }
+        VaultError::NoAnswer { path, .. } => {
+            (FailureCode::VaultUnreachable, format!("find out why '{}' does not answer, then retry", path.display()))
+        }
         VaultError::TooOpen { path, .. } => {
             (FailureCode::VaultUnreachable, format!("close the file to others: chmod 600 '{}'", path.display()))
         }

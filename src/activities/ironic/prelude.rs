@@ -23,7 +23,7 @@ async fn run(desk: &Desk, input: &PreludeIn) -> Result<PreludeOut, Stop> {
     let facts = facts::read(&desk.cx, &input.target, desk.phase).await?;
     desk.settings(&facts)?;
     desk.oob_ip(&facts)?;
-    let credential = desk.credential()?;
+    let credential = desk.credential().await?;
     let bmc = &desk.cx.site(&input.target.site, desk.phase)?.bmc;
     let Some(node) = find(desk, input.node_uuid).await? else {
         let node = desk.create(&facts, &credential, bmc, input.node_uuid).await?;

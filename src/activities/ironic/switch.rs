@@ -25,7 +25,7 @@ async fn switch(desk: &Desk, input: &NodeTarget) -> Did {
     }
     let facts = facts::read(&desk.cx, &input.target, input.phase).await?;
     let settings = desk.settings(&facts)?;
-    let credential = desk.credential()?;
+    let credential = desk.credential().await?;
     let bmc = &desk.cx.site(&input.target.site, input.phase)?.bmc;
     let ip = address(Protocol::Ipmi, settings, desk.oob_ip(&facts)?, bmc);
     let mut patch = vec![json!({"op": "replace", "path": "/driver", "value": "ipmi"})];

@@ -227,7 +227,8 @@ pub fn activity_line(view: &RunView, now: Timestamp) -> (Status, String, String)
         let phase = activity.phase.label();
         if let Some(retry) = &activity.retry {
             let text = format!("{phase}: {}", retry.failure.message);
-            return (Status::Warned, text, format!("again {}", text::left(now, retry.at)));
+            let status = if retry.failure.code.is_outage() { Status::Waiting } else { Status::Warned };
+            return (status, text, format!("again {}", text::left(now, retry.at)));
         }
         let text = match activity.attempt {
             0 | 1 => phase.to_owned(),

@@ -154,11 +154,20 @@ fn under_way(model: &Model, view: &RunView, width: usize) -> Vec<NowLine> {
                 let words = activity_words(&activity.name);
                 let at_work = text::clock(text::seconds(activity.started_at, model.now));
                 if let Some(retry) = &activity.retry {
-                    let text = format!(
-                        "attempt {} of {} failed: {}",
-                        activity.attempt, activity.max_attempts, retry.failure.message
-                    );
-                    push(&mut out, Lead::Sign(Status::Warned), &text, width, Meaning::Warn);
+                    let failed = &retry.failure;
+                    let (sign, meaning, text) = match failed.code.is_outage() {
+                        // It costs no attempt: what is said is what is waited for.
+                        true => (
+                            Status::Waiting,
+                            Meaning::Strong,
+                            format!("waiting, no attempt is lost: {}", failed.message),
+                        ),
+                        false => {
+                            let n = format!("attempt {} of {}", activity.attempt, activity.max_attempts);
+                            (Status::Warned, Meaning::Warn, format!("{n} failed: {}", failed.message))
+                        }
+                    };
+                    push(&mut out, Lead::Sign(sign), &text, width, meaning);
                     let again = format!("{words} again in {}", text::left(model.now, retry.at));
                     push(&mut out, Lead::None, &again, width, Meaning::Muted);
                 } else {
