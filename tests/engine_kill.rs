@@ -120,7 +120,7 @@ async fn the_process_that_is_killed() {
     while !matches!(events(&store, run).last(), Some(Event::Finished { .. })) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    println!("finished");
+    println!("it has finished");
 }
 
 fn the_run() -> RunId {
@@ -137,14 +137,16 @@ fn live_and_die(folder: &Path, appends: i64) -> bool {
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut finished = false;
+    let (mut finished, mut said) = (false, Vec::new());
     for line in lines {
         let line = line.unwrap();
         if line.contains("standing still") {
             break;
         }
-        finished |= line.contains("finished");
+        finished |= line.ends_with("it has finished");
+        said.push(line);
     }
+    assert!(!said.iter().any(|line| line.contains("FAILED")), "it ended by an error of its own: {said:#?}");
     // SIGKILL on Unix: no destructor runs, nothing is flushed.
     child.kill().unwrap();
     child.wait().unwrap();
@@ -157,12 +159,12 @@ async fn killed_until_the_end(appends: i64) -> usize {
     let mut lives = 1;
     while !live_and_die(folder.path(), appends) {
         // A kill before a commit makes no progress by itself, nor does one behind the commit that says that a step is begun
-        // again: every second life gets a step further.
-        if live_and_die(folder.path(), appends.abs() + 1) {
+        // again. Every second life gets as far as the end of a step: behind that, its attempt is a commit of its own.
+        if live_and_die(folder.path(), appends.abs() + 2) {
             break;
         }
-        lives += 1;
-        assert!(lives < 60, "no progress: {:#?}", store.records(the_run()).unwrap());
+        lives += 2;
+        assert!(lives < 120, "no progress: {:#?}", store.records(the_run()).unwrap());
     }
     let Some(Event::Finished { outcome: Outcome::Succeeded { result: Some(result) } }) =
         events(&store, the_run()).pop()

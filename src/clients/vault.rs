@@ -3,24 +3,41 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use secrecy::SecretString;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::config::settings::{SecretRef, VaultKind, VaultSettings};
 
 /// A file that is not read by then stands on something that hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Reads at once. Those that hang keep their threads, and no more than these.
-const READS: usize = 8;
+/// Reads at once.
+const READS: usize = 4;
+/// A read that hangs for so long is given up: its thread hangs on, and another read may find that the file answers again.
+const GIVEN_UP: Duration = Duration::from_secs(60);
+/// So many threads may hang, and no more are begun.
+const HANGING: usize = 128;
 
 /// A place that holds secrets. Reads anew at each request, so that a rotated secret is seen by the next step.
 #[derive(Debug, Clone)]
 pub struct Vault {
     settings: VaultSettings,
     turns: Arc<Semaphore>,
+    /// Threads that read.
+    reading: Arc<AtomicUsize>,
     patience: Duration,
+    given_up: Duration,
+}
+
+/// A thread that reads, until it does not.
+struct Reading(Arc<AtomicUsize>);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Why a secret could not be had. None of them holds a secret.
@@ -42,7 +59,8 @@ pub enum VaultError {
 
 impl Vault {
     pub fn new(settings: VaultSettings) -> Self {
-        Vault { settings, turns: Arc::new(Semaphore::new(READS)), patience: PATIENCE }
+        let turns = Arc::new(Semaphore::new(READS));
+        Vault { settings, turns, reading: Arc::default(), patience: PATIENCE, given_up: GIVEN_UP }
     }
 
     pub fn settings(&self) -> &VaultSettings {
@@ -78,21 +96,34 @@ impl Vault {
     /// neither the thread of the caller nor more than a few others (C-49).
     pub async fn ask(&self, item: &str, field: &str) -> Result<SecretString, VaultError> {
         let VaultKind::File(path) = &self.settings.kind else { return self.get(item, field) };
-        let (vault, turns) = (self.clone(), Arc::clone(&self.turns));
-        let (item, field) = (item.to_owned(), field.to_owned());
-        let read = async move {
-            let turn = turns.acquire_owned().await;
-            let read = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
-                vault.get(&item, &field)
-            });
-            read.await
-        };
-        match tokio::time::timeout(self.patience, read).await {
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(self.clone().read_for(item.to_owned(), field.to_owned(), tell));
+        match tokio::time::timeout(self.patience, told).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(broke)) => Err(VaultError::Unreadable { path: path.clone(), cause: broke.to_string() }),
-            Err(_) => Err(VaultError::NoAnswer { path: path.clone(), patience: self.patience }),
+            Ok(Err(_)) | Err(_) => Err(VaultError::NoAnswer { path: path.clone(), patience: self.patience }),
         }
+    }
+
+    /// Reads in a thread of its own when it is its turn, and keeps that turn until the read has ended or is given up.
+    async fn read_for(self, item: String, field: String, mut tell: oneshot::Sender<Result<SecretString, VaultError>>) {
+        let turn = tokio::select! {
+            turn = Arc::clone(&self.turns).acquire_owned() => turn,
+            // Whoever asked has lost patience.
+            () = tell.closed() => return,
+        };
+        if self.reading.fetch_add(1, Ordering::SeqCst) >= HANGING {
+            self.reading.fetch_sub(1, Ordering::SeqCst);
+            return;
+        }
+        let (counted, given_up) = (Reading(Arc::clone(&self.reading)), self.given_up);
+        let read = tokio::task::spawn_blocking(move || {
+            let _counted = counted;
+            self.get(&item, &field)
+        });
+        if let Ok(Ok(outcome)) = tokio::time::timeout(given_up, read).await {
+            tell.send(outcome).ok(); // it may be too late
+        }
+        drop(turn);
     }
 
     /// What a reference of the configuration points at.
@@ -169,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn a_vault_that_hangs_holds_up_nobody_for_longer_than_its_patience() {
         let (folder, vault) = vault("", 0o600);
-        let vault = Vault { patience: Duration::from_millis(100), ..vault };
+        let vault = Vault { patience: Duration::from_millis(100), given_up: Duration::from_millis(400), ..vault };
         let path = folder.path().join("vault.toml");
         std::fs::remove_file(&path).unwrap();
         let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap();
@@ -179,12 +210,18 @@ mod tests {
         for outcome in futures::future::join_all(asked).await {
             assert!(matches!(&outcome, Err(VaultError::NoAnswer { path: p, .. }) if *p == path), "{outcome:?}");
         }
-        // What hung answers: the turns are free again.
-        drop(std::fs::OpenOptions::new().write(true).open(&path).unwrap());
-        std::fs::remove_file(&path).unwrap();
+        // Another file stands there, and what hangs never ends: it is given up.
+        let hanging = folder.path().join("pipe");
+        std::fs::rename(&path, &hanging).unwrap();
         std::fs::write(&path, "[a]\nb = \"c\"\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        tokio::time::sleep(Duration::from_millis(600)).await;
         assert_eq!(vault.ask("a", "b").await.unwrap().expose_secret(), "c");
+        assert_eq!(vault.reading.load(Ordering::SeqCst), READS, "their threads hang on");
+        drop(std::fs::OpenOptions::new().write(true).open(&hanging).unwrap());
+        while vault.reading.load(Ordering::SeqCst) > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     #[test]
