@@ -50,7 +50,7 @@ pub struct Ironic {
 #[derive(Clone)]
 enum Login {
     None,
-    Basic { username: String, password: crate::config::settings::SecretRef, vault: Vault },
+    Basic { username: String, password: crate::config::settings::SecretRef, vault: Box<Vault> },
     Keystone(Box<Keystone>),
 }
 
@@ -63,7 +63,7 @@ impl Ironic {
         let login = match &settings.auth {
             IronicAuth::None => Login::None,
             IronicAuth::HttpBasic { username, password } => {
-                Login::Basic { username: username.clone(), password: password.clone(), vault: vault.clone() }
+                Login::Basic { username: username.clone(), password: password.clone(), vault: Box::new(vault.clone()) }
             }
             IronicAuth::Keystone(auth) => Login::Keystone(Box::new(Keystone::new(auth, &options, vault)?)),
         };
