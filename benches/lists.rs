@@ -3,10 +3,14 @@
 //! The store is read as the console reads it; keys and frames go through the console's own model and view, without a
 //! terminal behind them.
 
+#[path = "../tests/support/many.rs"]
+mod many;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use many::{device, host};
 use muster::domain::device::Device;
 use muster::store::Store;
 use muster::tui::event::{Event, Key};
@@ -19,7 +23,6 @@ use muster::tui::view::{LogPane, draw};
 use muster::tui::widgets::pen::Skin;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use serde_json::json;
 
 const WIDTH: u16 = 200;
 const HEIGHT: u16 = 60;
@@ -57,26 +60,6 @@ fn main() {
     console.keys("between tree and table", &["tab", "j", "j", "k", "tab"], 20);
     drop(store);
     std::fs::remove_dir_all(&folder).ok();
-}
-
-/// Twenty hosts a rack, fifty racks a hall, ten halls a site.
-fn device(n: usize) -> Device {
-    let (rack, hall, site) = (n / 20, n / 1_000, n / 10_000);
-    serde_json::from_value(json!({
-        "netbox_id": n + 1, "name": format!("gpu-{rack:04}-{:02}", n % 20 + 1), "site": format!("site{site:02}"),
-        "location": format!("hall {hall:03}"), "rack": format!("R{rack:04}"), "position": (n % 20 + 1) * 2, "face": "front",
-        "u_height": 2.0, "status": if n.is_multiple_of(9) { "staged" } else { "active" }, "role": "GPU compute",
-        "device_class": "COMPUTE_GPU", "manufacturer": "Supermicro", "model": "SYS-222GE-NB",
-        "serial": format!("S{n:08}"), "asset_tag": format!("A{n:08}"), "tags": ["ironic", "burn-in"],
-        "oob_ip": format!("10.{}.{}.{}", n / 65_536, n / 256 % 256, n % 256),
-        "custom_fields": {"platform_class": "B200_SUPERMICROSYS222GENB_IB_01", "owner": "infra"},
-        "last_updated": "2026-11-01T10:00:00Z", "read_at": "2026-11-30T06:00:00Z",
-    }))
-    .unwrap()
-}
-
-fn host(device: Device) -> Host {
-    Host { device, ironic: None, refusal: None, last_run: None, proof: None }
 }
 
 struct Console {

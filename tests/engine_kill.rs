@@ -14,7 +14,6 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster::domain::event::{Body, Event, Outcome, RunRecord};
 use muster::domain::ids::RunId;
-use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
 use muster::engine::{Journal, LocalCx, SystemClock, Workflows};
 use muster::store::{Lead, LeadError, Store, StoreError};
@@ -35,21 +34,7 @@ struct StandsStill {
 }
 
 impl Journal for StandsStill {
-    fn active(&self) -> Result<Vec<RunId>, StoreError> {
-        self.store.active_runs()
-    }
-
-    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
-        self.store.records(run)
-    }
-
-    fn end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.store.journal_end(run)
-    }
-
-    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
-        self.store.queue_entry(run)
-    }
+    reads_the_store!(store);
 
     fn append(
         &self,

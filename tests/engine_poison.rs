@@ -12,7 +12,6 @@ use jiff::Timestamp;
 use muster::domain::event::{Body, Event, Observation, RunRecord};
 use muster::domain::failure::FailureCode;
 use muster::domain::ids::RunId;
-use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
 use muster::engine::{Engine, Journal, LocalCx, ManualClock, SystemClock, Workflows};
 use muster::store::{Store, StoreError};
@@ -127,21 +126,7 @@ struct Mortal {
 }
 
 impl Journal for Mortal {
-    fn active(&self) -> Result<Vec<RunId>, StoreError> {
-        self.store.active_runs()
-    }
-
-    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
-        self.store.records(run)
-    }
-
-    fn end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.store.journal_end(run)
-    }
-
-    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
-        self.store.queue_entry(run)
-    }
+    reads_the_store!(store);
 
     fn append(
         &self,
@@ -210,21 +195,7 @@ async fn of_many_runs_at_work_when_the_program_dies_only_the_culprit_ends() {
 struct Refuses(Store);
 
 impl Journal for Refuses {
-    fn active(&self) -> Result<Vec<RunId>, StoreError> {
-        self.0.active_runs()
-    }
-
-    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
-        self.0.records(run)
-    }
-
-    fn end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.0.journal_end(run)
-    }
-
-    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
-        self.0.queue_entry(run)
-    }
+    reads_the_store!(0);
 
     fn append(
         &self,
@@ -264,21 +235,7 @@ struct Breaks {
 }
 
 impl Journal for Breaks {
-    fn active(&self) -> Result<Vec<RunId>, StoreError> {
-        self.store.active_runs()
-    }
-
-    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
-        self.store.records(run)
-    }
-
-    fn end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.store.journal_end(run)
-    }
-
-    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
-        self.store.queue_entry(run)
-    }
+    reads_the_store!(store);
 
     fn append(
         &self,

@@ -4,6 +4,8 @@
 //! By default it dies on the two sides of an append by turns, and the phases before the inspection are swept by the fresh
 //! enrollment alone. With `MUSTER_FULL_SWEEP=1` it dies on both sides of each, and every scenario is a whole enrollment.
 
+#[path = "support/journal.rs"]
+mod journal;
 #[path = "support/pool.rs"]
 mod pool;
 #[path = "support/site.rs"]
@@ -16,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use journal::reads_the_store;
 use muster::domain::event::{Body, Event, Observation, Outcome, RunRecord};
 use muster::domain::ids::RunId;
-use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
 use muster::engine::Journal;
 use muster::store::{Store, StoreError};
@@ -109,21 +111,7 @@ impl Fuse {
 }
 
 impl Journal for Fuse {
-    fn active(&self) -> Result<Vec<RunId>, StoreError> {
-        self.store.active_runs()
-    }
-
-    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
-        self.store.records(run)
-    }
-
-    fn end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.store.journal_end(run)
-    }
-
-    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
-        self.store.queue_entry(run)
-    }
+    reads_the_store!(store);
 
     fn append(
         &self,

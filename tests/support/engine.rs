@@ -1,6 +1,9 @@
 //! A small world for tests of the engine: workflows of their own, activities by closure, a journal that can fail.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
+
+#[path = "journal.rs"]
+mod journal;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -14,13 +17,14 @@ use muster::domain::event::{Body, EnrollResult, Event, Observation, Outcome, Run
 use muster::domain::failure::{Failure, FailureCode};
 use muster::domain::ids::RunId;
 use muster::domain::phase::Phase;
-use muster::domain::queue::Entry;
 use muster::domain::request::{EnrollParams, EnrollRequest, Routing};
 use muster::engine::{Call, Clock, Dispatch, Engine, Journal, Parts, Workflows};
 use muster::store::{Store, StoreError, Submit};
 use muster::workflows::cx::{Activity, ActivityError, ActivityOptions, Cx, RetryPolicy};
 use serde_json::{Value, json};
 use uuid::Uuid;
+
+pub(crate) use journal::reads_the_store;
 
 pub fn at(second: i64) -> Timestamp {
     Timestamp::new(1_800_000_000 + second, 123_456_789).unwrap()
@@ -163,21 +167,7 @@ impl Fuse {
 }
 
 impl Journal for Fuse {
-    fn active(&self) -> Result<Vec<RunId>, StoreError> {
-        self.store.active_runs()
-    }
-
-    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
-        self.store.records(run)
-    }
-
-    fn end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.store.journal_end(run)
-    }
-
-    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
-        self.store.queue_entry(run)
-    }
+    reads_the_store!(store);
 
     fn append(
         &self,

@@ -3,6 +3,9 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+#[path = "journal.rs"]
+mod journal;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,11 +13,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
+use journal::reads_the_store;
 use muster::config::settings::Limits;
 use muster::domain::event::{Body, Event, Outcome, RunRecord};
 use muster::domain::failure::Failure;
 use muster::domain::ids::RunId;
-use muster::domain::queue::Entry;
 use muster::domain::request::EnrollRequest;
 use muster::engine::{Call, Clock, Clocks, Dispatch, Engine, Journal, Parts, SteadyClock, Workflows};
 use muster::store::{Store, StoreError, Submit};
@@ -163,21 +166,7 @@ struct Told {
 }
 
 impl Journal for Told {
-    fn active(&self) -> Result<Vec<RunId>, StoreError> {
-        self.store.active_runs()
-    }
-
-    fn records(&self, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
-        self.store.records(run)
-    }
-
-    fn end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.store.journal_end(run)
-    }
-
-    fn entry(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
-        self.store.queue_entry(run)
-    }
+    reads_the_store!(store);
 
     fn append(
         &self,
