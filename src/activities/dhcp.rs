@@ -1,14 +1,13 @@
 //! DHCP: the device's entry on the site's DHCP host, uploaded whole, tested, served, and undone where it is not (D1–D10).
 
 mod delivery;
+mod desk;
 mod failures;
-
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+mod link;
+mod round;
 
 use secrecy::ExposeSecret;
 
-use self::delivery::Delivery;
 use super::env::ActivityCx;
 use super::facts;
 use crate::clients::ssh::known_hosts::KnownHosts;
@@ -32,11 +31,7 @@ pub async fn configure(cx: &ActivityCx, target: Target) -> Result<DhcpOut, Failu
 /// The same for an entry that is known already.
 pub async fn serve_entry(cx: &ActivityCx, settings: &DhcpSettings, entry: &Entry) -> Result<DhcpOut, Failure> {
     let file = render(settings.server, entry).map_err(|error| failures::entry(&error, settings.server))?;
-    let _turn = take_turn(cx, settings).await;
-    let client = connect(cx, settings).await?;
-    let outcome = Delivery::new(cx, &client, settings, file).bring().await;
-    client.close().await;
-    outcome
+    desk::deliver(cx, settings, file).await
 }
 
 fn settings<'a>(cx: &'a ActivityCx, site: &str) -> Result<&'a DhcpSettings, Failure> {
@@ -97,24 +92,6 @@ async fn connect(cx: &ActivityCx, settings: &DhcpSettings) -> Result<SshClient, 
         .ssh(&target, deadlines, &private_key, known_hosts)
         .await
         .map_err(|error| failures::ssh(&error, FailureCode::DhcpConnectFailed, settings, item))
-}
-
-type Turns = Mutex<HashMap<(String, u16), Arc<tokio::sync::Mutex<()>>>>;
-
-/// One lock for each DHCP host. It belongs to the process as the host belongs to the world: two runs never interleave
-/// upload and restart there (D10).
-static TURNS: LazyLock<Turns> = LazyLock::new(Turns::default);
-
-async fn take_turn(cx: &ActivityCx, settings: &DhcpSettings) -> tokio::sync::OwnedMutexGuard<()> {
-    let key = (settings.host.to_ascii_lowercase(), settings.port);
-    let lock = Arc::clone(TURNS.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
-    match Arc::clone(&lock).try_lock_owned() {
-        Ok(turn) => turn,
-        Err(_) => {
-            cx.note("dhcp", format!("waits until another run is done on '{}'", settings.host));
-            lock.lock_owned().await
-        }
-    }
 }
 
 #[cfg(test)]

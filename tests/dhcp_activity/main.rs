@@ -1,136 +1,25 @@
 //! The DHCP activity over the lab's DHCP host: real SSH and SFTP on loopback, every step in the ledger.
 
-#[path = "support/dhcp.rs"]
+mod bench;
+mod rounds;
+#[path = "../support/dhcp.rs"]
 mod support;
 
 use std::time::Duration;
 
+use bench::{Bench, entry, failing};
 use muster::activities::dhcp::{configure, serve_entry};
-use muster::activities::env::ActivityCx;
-use muster::config::settings::{DhcpServerKind, DhcpSettings};
-use muster::domain::dhcp::{Entry, render};
-use muster::domain::event::Observation;
-use muster::domain::failure::{Failure, FailureCode, Owner};
+use muster::config::settings::DhcpServerKind;
+use muster::domain::dhcp::render;
+use muster::domain::failure::{FailureCode, Owner};
 use muster::lab::Lab;
-use muster::lab::dhcp_host::{DIRECTORY, DhcpHost, RESTART, TEST, USER, VALIDATE, serve};
-use muster::lab::faults::{Fault, HttpRule};
-use muster::lab::ironic::Ironic;
-use muster::lab::ledger::System;
-use muster::lab::records::Records;
+use muster::lab::dhcp_host::{DIRECTORY, RESTART, TEST, USER, VALIDATE};
+use muster::lab::faults::HttpRule;
 use muster::lab::scenario::Scenario;
-use muster::lab::world::{Timing, World};
 use muster::workflows::defs::{DhcpOut, Target};
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::{Algorithm, PrivateKey};
-use support::{Seen, context};
-
-struct Bench {
-    world: World,
-    host: DhcpHost,
-    settings: DhcpSettings,
-    cx: ActivityCx,
-    seen: Seen,
-    folder: tempfile::TempDir,
-}
-
-const CONFIG: &str = r#"
-[netbox]
-url = "http://127.0.0.1:9"
-token = "env:NOT_USED"
-[vault]
-kind = "file"
-path = "vault.toml"
-[ironic.lab]
-url = "http://127.0.0.1:9"
-device_classes = ["COMPUTE_GPU"]
-auth = { kind = "none" }
-[sites.osl1.dhcp]
-host = "127.0.0.1"
-port = PORT
-user = "USER"
-server = "SERVER"
-directory = "DIRECTORY"
-test = "TEST"
-restart = "RESTART"
-validate = "VALIDATE"
-connect_s = 10
-login_s = 10
-command_s = 10
-transfer_s = 10
-"#;
-
-impl Bench {
-    async fn start(server: DhcpServerKind) -> Bench {
-        let world = World::new(vec![], Records::default(), Ironic::default(), Timing::default(), 1000.0);
-        let host = serve(&world).await.unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let text = CONFIG
-            .replace("PORT", &host.addr().port().to_string())
-            .replace("USER", USER)
-            .replace("SERVER", server.as_str())
-            .replace("DIRECTORY", DIRECTORY)
-            .replace("TEST", TEST)
-            .replace("RESTART", RESTART)
-            .replace("VALIDATE", VALIDATE)
-            .replace("vault.toml", folder.path().join("vault.toml").to_str().unwrap());
-        let settings = muster::config::parse(&text, "config.toml").unwrap_or_else(|e| panic!("{e}"));
-        let dhcp = settings.sites["osl1"].dhcp.clone().unwrap();
-        let (cx, seen) = context(settings, folder.path());
-        let bench = Bench { world, host, settings: dhcp, cx, seen, folder };
-        bench.vault(bench.host.private_key(), &bench.host.known_hosts());
-        bench
-    }
-
-    fn vault(&self, private_key: &str, known_hosts: &str) {
-        use std::os::unix::fs::PermissionsExt;
-        let path = self.folder.path().join("vault.toml");
-        let text =
-            format!("[ssh-config-dhcp]\nprivate_key = '''\n{private_key}'''\nknown_hosts = '''\n{known_hosts}'''\n");
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    }
-
-    async fn run(&self) -> Result<DhcpOut, Failure> {
-        tokio::time::timeout(Duration::from_secs(60), serve_entry(&self.cx, &self.settings, &entry())).await.unwrap()
-    }
-
-    async fn fails(&self) -> Failure {
-        let failure = self.run().await.unwrap_err();
-        assert!(!failure.message.is_empty() && !failure.action.is_empty());
-        failure
-    }
-
-    fn fault(&self, rule: HttpRule) {
-        self.world.add_fault(Fault::Http(HttpRule { system: Some(System::Dhcp), ..rule }));
-    }
-
-    fn writes(&self) -> Vec<String> {
-        self.world.ledger().writes().into_iter().map(|entry| format!("{} {}", entry.method, entry.path)).collect()
-    }
-
-    fn file(&self) -> String {
-        render(self.settings.server, &entry()).unwrap().name
-    }
-
-    fn wrote(&self) -> usize {
-        self.seen.lock().unwrap().iter().filter(|o| matches!(o, Observation::Wrote { .. })).count()
-    }
-
-    /// The entry folder holds these files and no leftovers.
-    fn assert_folder(&self, expected: &[(&str, &str)]) {
-        let files = self.host.files();
-        let found: Vec<(&str, &str)> = files.iter().map(|(name, content)| (name.as_str(), content.as_str())).collect();
-        assert_eq!(found, expected);
-    }
-}
-
-fn entry() -> Entry {
-    Entry {
-        name: "gpu-b07-37".into(),
-        mac: "02:aa:00:00:00:02".parse().unwrap(),
-        address: "10.10.8.42".parse().unwrap(),
-    }
-}
+use support::context;
 
 const OLD: &str = "host gpu-b07-37 {\n  hardware ethernet 02:aa:00:00:00:09;\n  fixed-address 10.10.8.9;\n}\n";
 
@@ -312,17 +201,6 @@ async fn a_digest_or_a_folder_that_cannot_be_had_is_no_obstacle() {
     assert_eq!(bench.host.serves(entry().mac), Some(entry().address));
 }
 
-fn failing(command: &str, count: u32) -> HttpRule {
-    HttpRule {
-        method: Some("exec".into()),
-        path: Some(command.into()),
-        status: Some(1),
-        body: Some("line 3: \u{1b}[31mno subnet".into()),
-        count: Some(count),
-        ..HttpRule::default()
-    }
-}
-
 /// Toward D9, whose check against the other entries is not here yet.
 /// Case: C-42
 #[tokio::test]
@@ -419,40 +297,6 @@ async fn a_rerun_after_a_death_between_upload_and_restart_restarts_and_uploads_n
     bench.fault(failing(VALIDATE, 1));
     assert_eq!(bench.fails().await.code, FailureCode::DhcpValidationFailed);
     bench.assert_folder(&[(&bench.file(), OLD)]);
-}
-
-/// Toward D10: one at a time. A restart shared by several entries is not here yet.
-#[tokio::test]
-async fn two_runs_on_one_host_never_interleave_upload_and_restart() {
-    let bench = Bench::start(DhcpServerKind::Kea).await;
-    let entries: Vec<Entry> = (1..=4u8)
-        .map(|n| Entry {
-            name: format!("gpu-{n}"),
-            mac: format!("02:aa:00:00:01:0{n}").parse().unwrap(),
-            address: format!("10.10.9.{n}").parse().unwrap(),
-        })
-        .collect();
-    let runs = entries.iter().map(|entry| serve_entry(&bench.cx, &bench.settings, entry));
-    for outcome in futures::future::join_all(runs).await {
-        assert!(outcome.unwrap().changed);
-    }
-    assert_eq!(bench.host.restarts(), 4);
-    for entry in &entries {
-        assert_eq!(bench.host.serves(entry.mac), Some(entry.address));
-    }
-    // From a connection to the restart there is only one host's file.
-    let mut of_turn: Vec<String> = Vec::new();
-    for write in bench.writes() {
-        if write.contains("/.gpu-") || write.contains("/gpu-") {
-            let name = write.split('/').next_back().unwrap().trim_start_matches('.');
-            of_turn.push(name.split('.').next().unwrap().to_owned());
-        } else if write.contains(RESTART) {
-            of_turn.dedup();
-            assert_eq!(of_turn.len(), 1, "{of_turn:?}");
-        } else if write.contains("mkdir") {
-            of_turn.clear();
-        }
-    }
 }
 
 /// The whole activity, from the configuration that the lab writes and the records of its NetBox.
