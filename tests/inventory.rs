@@ -27,6 +27,8 @@ struct FleetState {
     ignores_filters: bool,
     /// A row that is counted and not listed.
     lost: Option<u64>,
+    /// The token sees no device any more: lists are empty, details are not found.
+    blind: bool,
     asked: Vec<String>,
 }
 
@@ -67,18 +69,33 @@ impl Respond for Fleet {
         if let Some(broken) = &state.broken {
             return broken.clone();
         }
+        if state.blind {
+            let empty = json!({"count": 0, "next": null, "previous": null, "results": []});
+            let listed = request.url.path() == "/api/dcim/devices/";
+            return if listed { ResponseTemplate::new(200).set_body_json(empty) } else { not_found() };
+        }
+        if let Some(id) = request.url.path().strip_prefix("/api/dcim/devices/").filter(|id| !id.is_empty()) {
+            let device = state.devices.get(&id.trim_matches('/').parse().unwrap());
+            return device.map_or_else(not_found, |device| ResponseTemplate::new(200).set_body_json(device));
+        }
+        let ids: Vec<u64> =
+            request.url.query_pairs().filter(|(key, _)| key == "id").map(|(_, id)| id.parse().unwrap()).collect();
         let since =
             request.url.query_pairs().find(|(key, _)| key == "last_updated__gte").map(|(_, at)| at.into_owned());
         let since: Option<Timestamp> = since.filter(|_| !state.ignores_filters).map(|at| at.parse().unwrap());
         let newer = |row: &&Value| {
             let at: Timestamp = row["last_updated"].as_str().unwrap().parse().unwrap();
-            since.is_none_or(|since| at >= since)
+            since.is_none_or(|since| at >= since) && (ids.is_empty() || ids.contains(&row["id"].as_u64().unwrap()))
         };
         let rows: Vec<&Value> = state.devices.values().filter(newer).collect();
         let listed: Vec<&&Value> = rows.iter().filter(|row| row["id"].as_u64() != state.lost).collect();
         ResponseTemplate::new(200)
             .set_body_json(json!({"count": rows.len(), "next": null, "previous": null, "results": listed}))
     }
+}
+
+fn not_found() -> ResponseTemplate {
+    ResponseTemplate::new(404).set_body_json(json!({"detail": "No Device matches the given query."}))
 }
 
 fn device(id: u64, name: &str, at: &str) -> Value {
@@ -270,6 +287,71 @@ async fn the_observer_recovers_by_itself_and_ends_when_told() {
     assert!(changes.load(Ordering::Relaxed) >= 3);
     cancel.cancel();
     tokio::time::timeout(Duration::from_secs(5), task).await.expect("the observer ends").unwrap();
+}
+
+/// Proves: O2, O4
+#[tokio::test]
+async fn a_device_that_somebody_heard_of_is_read_at_once_and_by_its_id() {
+    let rig = rig().await;
+    rig.fleet.put(3, "gpu-b07-33", "2026-11-29T08:00:00Z");
+    let (observer, cancel) = (rig.observer.clone(), CancellationToken::new());
+    let token = cancel.clone();
+    let task = tokio::spawn(async move { observer.run(token, || {}).await });
+    until(|| rig.names().len() == 3).await;
+    // Older than what a delta asks for: only the queue brings these before the resync in ten minutes.
+    rig.fleet.put(1, "gpu-b07-38", "2026-11-28T00:00:00Z");
+    rig.fleet.put(4, "gpu-b07-31", "2026-11-28T00:00:00Z");
+    rig.fleet.with(|f| f.devices.remove(&2));
+    rig.observer.requeue([1, 4, 4, 2, 99]);
+    until(|| rig.names() == ["gpu-b07-31", "gpu-b07-33", "gpu-b07-38"]).await;
+    assert!(rig.fleet.with(|f| f.asked.iter().any(|q| q.starts_with("id=1&id=2&id=4&id=99&"))));
+    cancel.cancel();
+    tokio::time::timeout(Duration::from_secs(5), task).await.expect("the observer ends").unwrap();
+}
+
+/// Proves: O4, O6. Case: C-40
+#[tokio::test]
+async fn a_queued_device_falls_only_on_a_proof_of_its_own() {
+    let rig = rig().await;
+    rig.observer.sync_full().await.unwrap();
+    // A list that leaves it out is none: its own address still answers.
+    rig.fleet.with(|f| f.lost = Some(2));
+    rig.observer.requeue([2]);
+    assert_eq!(rig.observer.sync_queued().await.unwrap().removed, 0);
+    // A token that sees nothing at all proves nothing, and neither does a NetBox that is away.
+    rig.fleet.with(|f| (f.lost, f.blind) = (None, true));
+    rig.observer.requeue([1, 2]);
+    assert_eq!(rig.observer.sync_queued().await.unwrap().removed, 0);
+    assert_eq!(rig.names().len(), 2);
+    rig.fleet.with(|f| {
+        f.blind = false;
+        f.devices.remove(&2);
+        f.broken = Some(ResponseTemplate::new(503));
+    });
+    rig.observer.requeue([2]);
+    assert!(rig.observer.sync_queued().await.is_err());
+    assert_eq!(rig.names().len(), 2);
+    // It is still in the queue: what could not be read is not forgotten.
+    rig.fleet.with(|f| f.broken = None);
+    assert_eq!(rig.observer.sync_queued().await.unwrap().removed, 1);
+    assert_eq!(rig.names(), ["gpu-b07-37"]);
+}
+
+/// Proves: O2
+#[tokio::test]
+async fn a_thousand_queued_devices_are_read_in_few_requests() {
+    let rig = rig().await;
+    rig.observer.sync_full().await.unwrap();
+    for id in 3..1003 {
+        rig.fleet.put(id, &format!("gpu-{id}"), "2026-11-28T00:00:00Z");
+    }
+    let before = rig.fleet.with(|f| f.asked.len());
+    rig.observer.requeue(3..1003);
+    for _ in 0..3 {
+        rig.observer.sync_queued().await.unwrap();
+    }
+    assert_eq!(rig.names().len(), 1002);
+    assert_eq!(rig.fleet.with(|f| f.asked.len()) - before, 10);
 }
 
 async fn until(mut done: impl FnMut() -> bool) {

@@ -1,28 +1,27 @@
 //! Observes NetBox: everything now and then, what changed in between more often (O1, O4, O6).
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+mod devices;
+mod queue;
+mod schedule;
 
-use jiff::{SignedDuration, Timestamp};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::project::{Catalogue, device};
+use self::queue::Queue;
+use self::schedule::{Schedule, Task};
+use super::project::Catalogue;
 use crate::clients::netbox::NetBox;
 use crate::clients::netbox::error::NetBoxError;
-use crate::clients::netbox::pages::Listing;
-use crate::clients::netbox::records::DeviceRecord;
 use crate::config::settings::NetboxSettings;
 use crate::domain::phase::Phase;
 use crate::store::{Store, StoreError};
 
 /// The name under which the store keeps NetBox's health.
 pub const SYSTEM: &str = "netbox";
-/// How far a delta reaches back behind the newest change seen. NetBox stamps a row when it is saved, and others see it when
-/// the transaction ends: a bulk import takes its time (O4).
-const OVERLAP: SignedDuration = SignedDuration::from_secs(120);
-
 /// Keeps the fleet as NetBox has it.
 pub struct Observer {
     netbox: NetBox,
@@ -30,8 +29,12 @@ pub struct Observer {
     settings: NetboxSettings,
     /// One sync at a time.
     seen: Mutex<Seen>,
+    /// Devices that somebody has heard of.
+    queue: Queue,
     /// Somebody wants a full sync now.
-    wanted: Notify,
+    wants_all: AtomicBool,
+    /// There is something to do before the next cadence.
+    woken: Notify,
 }
 
 /// What is remembered between two reads.
@@ -70,7 +73,15 @@ pub enum ObserveError {
 
 impl Observer {
     pub fn new(netbox: NetBox, store: Store, settings: &NetboxSettings) -> Self {
-        Observer { netbox, store, settings: settings.clone(), seen: Mutex::new(Seen::default()), wanted: Notify::new() }
+        Observer {
+            netbox,
+            store,
+            settings: settings.clone(),
+            seen: Mutex::new(Seen::default()),
+            queue: Queue::default(),
+            wants_all: AtomicBool::new(false),
+            woken: Notify::new(),
+        }
     }
 
     /// Reads every device, and removes those that NetBox has no more. Records NetBox's health either way.
@@ -92,101 +103,68 @@ impl Observer {
         outcome
     }
 
-    /// Asks the running observer for a full sync, without waiting for it.
-    pub fn sync_soon(&self) {
-        self.wanted.notify_one();
+    /// Reads the devices that were put into the queue, or a first part of them. Records NetBox's health either way; what
+    /// could not be read stays in the queue.
+    pub async fn sync_queued(&self) -> Result<SyncReport, ObserveError> {
+        let mut seen = self.seen.lock().await;
+        let outcome = self.read_queued(&mut seen).await;
+        self.heard(&outcome).await;
+        outcome
     }
 
-    /// Goes on until cancelled: a full read first, then deltas on their cadence, full reads on theirs. `on_change` is called
-    /// when the fleet or NetBox's health changed. An outage changes nothing but the health, and ends by itself (O6).
+    /// Asks the running observer for a full sync, without waiting for it.
+    pub fn sync_soon(&self) {
+        self.wants_all.store(true, Ordering::Relaxed);
+        self.woken.notify_one();
+    }
+
+    /// Asks the running observer to read these devices (NetBox's ids) at once, without waiting for it: somebody heard that
+    /// they, or parts of them, were changed, made or deleted. An id is remembered until it was read, however often it is
+    /// named. That NetBox has no such device any more is believed only where it says so for this one (see `queue`).
+    pub fn requeue(&self, ids: impl IntoIterator<Item = u64>) {
+        if self.queue.put(ids) {
+            self.woken.notify_one();
+        }
+    }
+
+    /// Goes on until cancelled: a full read first, then deltas on their cadence, full reads on theirs, and what is put
+    /// into the queue at once. `on_change` is called when the fleet or NetBox's health changed. An outage changes nothing
+    /// but the health, and ends by itself (O6).
     pub async fn run(&self, cancel: CancellationToken, on_change: impl Fn() + Send + Sync) {
-        let mut full_at = Instant::now();
+        let mut schedule = Schedule::start(&self.settings, Instant::now());
         let mut was_well = None;
         loop {
-            let full = Instant::now() >= full_at;
-            let sync = async { if full { self.sync_full().await } else { self.sync_delta().await } };
+            if self.wants_all.swap(false, Ordering::Relaxed) {
+                schedule.want(Task::Resync, Instant::now());
+            }
+            let Some(task) = schedule.due(Instant::now(), !self.queue.is_empty()) else {
+                tokio::select! {
+                    () = cancel.cancelled() => return,
+                    () = self.woken.notified() => {}
+                    () = tokio::time::sleep_until(schedule.next(!self.queue.is_empty())) => {}
+                }
+                continue;
+            };
             let outcome = tokio::select! {
                 () = cancel.cancelled() => return,
-                outcome = sync => outcome,
+                outcome = self.carry_out(task) => outcome,
             };
             let well = outcome.is_ok();
-            if full && well {
-                full_at = Instant::now() + self.settings.resync;
-            }
+            schedule.ended(task, well, Instant::now());
             let changed = outcome.is_ok_and(|report| report.changed + report.removed > 0);
             if changed || was_well != Some(well) {
                 on_change();
             }
             was_well = Some(well);
-            tokio::select! {
-                () = cancel.cancelled() => return,
-                () = self.wanted.notified() => full_at = Instant::now(),
-                () = tokio::time::sleep(self.settings.poll.max(Duration::from_millis(10))) => {}
-            }
         }
     }
 
-    async fn read_all(&self, seen: &mut Seen) -> Result<SyncReport, ObserveError> {
-        let (catalogue, mut listing) = tokio::try_join!(self.catalogue(), self.netbox.devices(None))?;
-        if !listing.complete {
-            // Something was created or deleted meanwhile; a second read usually meets a quiet moment.
-            listing = self.netbox.devices(None).await?;
+    async fn carry_out(&self, task: Task) -> Result<SyncReport, ObserveError> {
+        match task {
+            Task::Resync => self.sync_full().await,
+            Task::Queue => self.sync_queued().await,
+            Task::Delta => self.sync_delta().await,
         }
-        let known = self.known()?;
-        if listing.rows.is_empty() && !known.is_empty() {
-            return Err(ObserveError::Emptied { url: self.netbox.url().to_string(), known: known.len() });
-        }
-        seen.catalogue = catalogue;
-        seen.newest = newest(&listing.rows).or(seen.newest);
-        self.take(seen, listing, Some(known)).await
-    }
-
-    async fn read_changes(&self, seen: &mut Seen, newest_seen: Timestamp) -> Result<SyncReport, ObserveError> {
-        let since = newest_seen.checked_sub(OVERLAP).unwrap_or(newest_seen);
-        let listing = self.netbox.devices(Some(since)).await?;
-        // A server that ignores the filter tells everything: then this is a full read (C-39).
-        let ignored = listing.rows.iter().any(|row| row.last_updated.is_none_or(|at| at < since));
-        let known = if ignored { Some(self.known()?) } else { None };
-        seen.newest = seen.newest.max(newest(&listing.rows));
-        self.take(seen, listing, known).await
-    }
-
-    /// Takes a list into the store. `known`: the ids that the store has, where the list is of all devices.
-    async fn take(
-        &self,
-        seen: &mut Seen,
-        listing: Listing<DeviceRecord>,
-        known: Option<BTreeSet<u64>>,
-    ) -> Result<SyncReport, ObserveError> {
-        if !listing.rows.iter().all(|row| seen.catalogue.covers(row)) {
-            seen.catalogue = self.catalogue().await?;
-        }
-        let read_at = Timestamp::now();
-        let mut report = SyncReport { read: listing.rows.len(), ..SyncReport::default() };
-        let told: BTreeSet<u64> = listing.rows.iter().map(|row| row.id).collect();
-        let fields = &self.settings.fields;
-        let devices: Vec<_> =
-            listing.rows.into_iter().filter_map(|row| device(row, &seen.catalogue, fields, read_at)).collect();
-        report.unnamed = report.read - devices.len();
-        report.changed = self.store.put_devices(devices).await?;
-        if let Some(known) = known {
-            report.incomplete = !listing.complete;
-            let gone: Vec<u64> = known.difference(&told).copied().collect();
-            if listing.complete && !gone.is_empty() {
-                report.removed = gone.len();
-                self.store.remove_devices(gone).await?;
-            }
-        }
-        Ok(report)
-    }
-
-    async fn catalogue(&self) -> Result<Catalogue, NetBoxError> {
-        let (types, roles) = tokio::try_join!(self.netbox.device_types(), self.netbox.roles())?;
-        Ok(Catalogue::new(&types.rows, &roles.rows, &self.settings.fields))
-    }
-
-    fn known(&self) -> Result<BTreeSet<u64>, StoreError> {
-        Ok(self.store.devices()?.into_iter().map(|device| device.netbox_id).collect())
     }
 
     /// Records how NetBox was met.
@@ -210,8 +188,4 @@ impl Observer {
             tracing::error!(%error, "NetBox's health could not be recorded");
         }
     }
-}
-
-fn newest(rows: &[DeviceRecord]) -> Option<Timestamp> {
-    rows.iter().filter_map(|row| row.last_updated).max()
 }

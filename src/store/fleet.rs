@@ -1,12 +1,12 @@
 //! The fleet as NetBox and Ironic last told it: a projection, which can be made anew at any time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Row, params};
 
 use super::error::StoreError;
 use super::handle::{Sql, Store};
-use super::rows::{from_json, get, json, nanos, signed, time};
+use super::rows::{from_json, get, json, nanos, signed, time, unsigned};
 use crate::domain::device::{Device, IronicRef};
 
 const DEVICE: &str = "SELECT netbox_id, body, platform_class, read_at FROM device";
@@ -55,6 +55,12 @@ impl Store {
     /// All devices, by name.
     pub fn devices(&self) -> Result<Vec<Device>, StoreError> {
         self.read(|sql| sql.all(&format!("{DEVICE} ORDER BY name, netbox_id"), [], read_device))
+    }
+
+    /// NetBox's ids of all devices.
+    pub fn device_ids(&self) -> Result<BTreeSet<u64>, StoreError> {
+        let row = |row: &Row<'_>| unsigned(row, "netbox_id", "device");
+        self.read(|sql| Ok(sql.all("SELECT netbox_id FROM device", [], row)?.into_iter().collect()))
     }
 
     /// The device of that name; of several the one with the lowest NetBox id.

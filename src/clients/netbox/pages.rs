@@ -12,7 +12,7 @@ use super::records::Page;
 /// Rows of a page. NetBox lowers it silently to its own maximum, which the stride below follows.
 const PAGE: usize = 1000;
 /// Pages that are asked for at once.
-const AT_ONCE: usize = 4;
+pub(super) const AT_ONCE: usize = 4;
 /// A list longer than this is refused: it would be a filter that the server ignored, or no NetBox.
 const ROWS_MAX: usize = 500_000;
 const PAGES_MAX: usize = 5_000;
@@ -38,7 +38,7 @@ macro_rules! identified {
     };
 }
 
-identified!(DeviceRecord, SiteRecord, DeviceTypeRecord, RoleRecord, InterfaceRecord, CableRecord, TagRecord);
+identified!(DeviceRecord, SiteRecord, DeviceTypeRecord, RoleRecord, InterfaceRecord, CableRecord, TagRecord, OnlyId);
 
 impl NetBox {
     /// All rows of a list under a filter.

@@ -1,12 +1,13 @@
 //! What muster reads of NetBox. NetBox ignores filters that it does not know, so every filtered list is filtered once more
 //! here.
 
+use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 
 use super::error::NetBoxError;
-use super::pages::Listing;
+use super::pages::{AT_ONCE, Listing};
 use super::records::{
-    CableRecord, DeviceRecord, DeviceTypeRecord, InterfaceRecord, IpAddressRecord, RoleRecord, SiteRecord,
+    CableRecord, DeviceRecord, DeviceTypeRecord, InterfaceRecord, IpAddressRecord, OnlyId, RoleRecord, SiteRecord,
 };
 use super::{NetBox, Versioned};
 
@@ -51,6 +52,33 @@ impl NetBox {
         self.list("/api/dcim/devices/", query).await
     }
 
+    /// Devices by their ids, without their config contexts; those that NetBox does not tell are left out.
+    pub async fn devices_by_id(&self, ids: &[u64]) -> Result<Vec<DeviceRecord>, NetBoxError> {
+        let mut found: Vec<DeviceRecord> = self.by_ids("/api/dcim/devices/", ids, Some(DEVICE_FIELDS)).await?;
+        found.retain(|device| ids.contains(&device.id));
+        Ok(found)
+    }
+
+    /// Whether NetBox has a device of this id, asked for by its own address. What the token may not see is not there.
+    pub async fn has_device(&self, id: u64) -> Result<bool, NetBoxError> {
+        let path = format!("/api/dcim/devices/{id}/");
+        match self.get::<OnlyId>(&path, vec![("fields".into(), "id".into())]).await {
+            Ok(_) => Ok(true),
+            Err(NetBoxError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the token sees at least one of these devices; of a hundred at most.
+    pub async fn sees_any_device(&self, ids: &[u64]) -> Result<bool, NetBoxError> {
+        let ids = &ids[..ids.len().min(IDS_AT_ONCE)];
+        if ids.is_empty() {
+            return Ok(false);
+        }
+        let found: Vec<OnlyId> = self.by_ids("/api/dcim/devices/", ids, Some("id")).await?;
+        Ok(found.iter().any(|row| ids.contains(&row.id)))
+    }
+
     /// The interfaces of a device, by id.
     pub async fn interfaces_of(&self, device: u64) -> Result<Vec<InterfaceRecord>, NetBoxError> {
         let query =
@@ -81,11 +109,15 @@ impl NetBox {
         ids: &[u64],
         fields: Option<&str>,
     ) -> Result<Vec<T>, NetBoxError> {
-        let mut rows = Vec::with_capacity(ids.len());
-        for some in ids.chunks(IDS_AT_ONCE) {
-            let mut query: Vec<(String, String)> = some.iter().map(|id| ("id".to_owned(), id.to_string())).collect();
+        let some = |ids: &[u64]| {
+            let mut query: Vec<(String, String)> = ids.iter().map(|id| ("id".to_owned(), id.to_string())).collect();
             query.extend(fields.map(|fields| ("fields".to_owned(), fields.to_owned())));
-            rows.extend(self.list::<T>(path, query).await?.rows);
+            self.list::<T>(path, query)
+        };
+        let mut rows = Vec::with_capacity(ids.len());
+        let mut parts = stream::iter(ids.chunks(IDS_AT_ONCE).map(some)).buffered(AT_ONCE);
+        while let Some(part) = parts.try_next().await? {
+            rows.extend(part.rows);
         }
         Ok(rows)
     }

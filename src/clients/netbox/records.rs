@@ -39,6 +39,12 @@ pub struct Page<T> {
     pub results: Vec<T>,
 }
 
+/// Any object, of which only the id is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct OnlyId {
+    pub id: u64,
+}
+
 /// A choice as NetBox reads it out: `{"value": "staged", "label": "Staged"}`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(expecting = "an object with 'value' and 'label'")]
