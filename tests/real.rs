@@ -17,6 +17,8 @@ mod door;
 mod fleet;
 #[path = "real/netbox.rs"]
 mod netbox;
+#[path = "real/push.rs"]
+mod push;
 #[path = "support/dhcp.rs"]
 mod support;
 
