@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -23,14 +23,14 @@ use crate::support::context;
 use crate::text;
 
 /// Tests that share the servers take turns, however they are started.
-static TURN: Mutex<()> = Mutex::new(());
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-fn rig() -> Option<(Value, MutexGuard<'static, ()>)> {
+async fn rig() -> Option<(Value, tokio::sync::MutexGuard<'static, ()>)> {
     let Some(path) = std::env::var_os("MUSTER_REAL_DHCP") else {
         assert!(std::env::var_os("MUSTER_REAL").is_none(), "could not run: MUSTER_REAL_DHCP names no rig");
         return None;
     };
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = TURN.lock().await;
     Some((serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap(), turn))
 }
 
@@ -358,7 +358,7 @@ fn dot_files(host: &Host<'_>) -> Vec<String> {
 /// Proves: D2, D4, D5, D6, D7, D8, D9
 #[tokio::test]
 async fn isc_dhcpd_serves_on_whatever_happens() {
-    let Some((rig, _turn)) = rig() else { return };
+    let Some((rig, _turn)) = rig().await else { return };
     let host = Host::start(&rig, "isc", Server::Isc);
     every_situation(&host).await;
     host.print();
@@ -367,7 +367,7 @@ async fn isc_dhcpd_serves_on_whatever_happens() {
 /// Proves: D2, D4, D5, D6, D7, D8, D9
 #[tokio::test]
 async fn kea_serves_on_whatever_happens() {
-    let Some((rig, _turn)) = rig() else { return };
+    let Some((rig, _turn)) = rig().await else { return };
     let host = Host::start(&rig, "kea", Server::Kea);
     every_situation(&host).await;
     host.print();
@@ -376,7 +376,7 @@ async fn kea_serves_on_whatever_happens() {
 /// Proves: D2, D4, D5, D6, D7, D8, D9
 #[tokio::test]
 async fn dnsmasq_serves_on_whatever_happens() {
-    let Some((rig, _turn)) = rig() else { return };
+    let Some((rig, _turn)) = rig().await else { return };
     let host = Host::start(&rig, "dnsmasq", Server::Dnsmasq);
     every_situation(&host).await;
     host.print();
@@ -385,7 +385,7 @@ async fn dnsmasq_serves_on_whatever_happens() {
 /// Proves: D10
 #[tokio::test]
 async fn runs_at_once_share_a_restart_that_the_server_counts() {
-    let Some((rig, _turn)) = rig() else { return };
+    let Some((rig, _turn)) = rig().await else { return };
     for (kind, server) in [("isc", Server::Isc), ("kea", Server::Kea), ("dnsmasq", Server::Dnsmasq)] {
         let host = Host::start(&rig, kind, server);
         let (settings, cx) = host.settings(&host.way());
@@ -408,7 +408,7 @@ async fn runs_at_once_share_a_restart_that_the_server_counts() {
 /// Case: C-25
 #[tokio::test]
 async fn an_ipv6_management_address_is_leased_by_each_kind() {
-    let Some((rig, _turn)) = rig() else { return };
+    let Some((rig, _turn)) = rig().await else { return };
     for (kind, server) in [("isc6", Server::Isc), ("kea6", Server::Kea), ("dnsmasq", Server::Dnsmasq)] {
         let host = Host::start(&rig, kind, server);
         host.serve(&host.way(), &new("2001:db8:8::29")).await.unwrap_or_else(|f| panic!("{kind}: {f}"));
@@ -461,9 +461,9 @@ fn names() -> Vec<String> {
 }
 
 /// Proves: D2
-#[test]
-fn every_rendered_entry_passes_the_servers_own_checker() {
-    let Some((rig, _turn)) = rig() else { return };
+#[tokio::test]
+async fn every_rendered_entry_passes_the_servers_own_checker() {
+    let Some((rig, _turn)) = rig().await else { return };
     for (kind, server) in [
         ("isc", Server::Isc),
         ("kea", Server::Kea),
