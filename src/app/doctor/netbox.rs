@@ -75,7 +75,7 @@ pub(super) async fn look(netbox: &NetBox, tell: &mut dyn FnMut(Check)) {
         let (said, action) = words(netbox, error);
         tell(Check::to_mend(Level::Unknown, format!("netbox.more.{object}"), said, action));
     }
-    if netbox.count("/api/users/permissions/").await.is_ok() {
+    if netbox.sees("/api/users/permissions/").await.is_ok() {
         let message =
             format!("'{user}' sees the permissions of others: it is an administrator, or has more than muster needs");
         let action = "give muster an account of its own with the permissions above and no others";
@@ -95,7 +95,7 @@ fn not_looked_at(check: String) -> Check {
 }
 
 async fn sight(netbox: &NetBox, needed: &Needed) -> Sight {
-    match netbox.count(needed.path).await {
+    match netbox.sees(needed.path).await {
         Ok(count) => Sight::Sees(count),
         Err(NetBoxError::Permission { .. }) => Sight::Refused,
         Err(error) => {

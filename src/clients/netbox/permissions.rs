@@ -133,7 +133,7 @@ impl NetBox {
     }
 
     /// How many objects of a list the token sees.
-    pub async fn count(&self, path: &str) -> Result<usize, NetBoxError> {
+    pub async fn sees(&self, path: &str) -> Result<usize, NetBoxError> {
         let query = vec![("limit".to_owned(), "1".to_owned()), ("fields".to_owned(), "id".to_owned())];
         self.get::<Rows<OnlyId>>(path, query).await.map(|rows| rows.count)
     }
