@@ -11,6 +11,8 @@ mod counting;
 mod cut;
 #[path = "real/dhcp.rs"]
 mod dhcp;
+#[path = "real/doctor.rs"]
+mod doctor;
 #[path = "support/door.rs"]
 mod door;
 #[path = "real/fleet.rs"]
