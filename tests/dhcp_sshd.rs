@@ -68,23 +68,17 @@ fn start(test: &str, extra: &str) -> Option<Sshd> {
          PasswordAuthentication no\nPermitRootLogin yes\n{extra}\n"
     );
     std::fs::write(at("sshd_config"), config).unwrap();
-    let child = Command::new(SSHD)
-        .args(["-D", "-f"])
-        .arg(at("sshd_config"))
-        .arg("-E")
-        .arg(at("log"))
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let child = run(folder.path());
     let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap().trim().to_owned();
     let sshd = Sshd { child, folder, port, user, ed25519, ecdsa, client };
-    let until = Instant::now() + Duration::from_secs(20);
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        let log = || std::fs::read_to_string(sshd.folder.path().join("log")).unwrap_or_default();
-        assert!(Instant::now() < until, "sshd did not start: {}", log());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    sshd.wait();
     Some(sshd)
+}
+
+fn run(folder: &Path) -> Child {
+    let mut command = Command::new(SSHD);
+    command.args(["-D", "-f"]).arg(folder.join("sshd_config")).arg("-E").arg(folder.join("log"));
+    command.stdin(Stdio::null()).spawn().unwrap()
 }
 
 fn write_private(path: &PathBuf, text: &str) {
@@ -98,8 +92,32 @@ fn line(marker: &str, port: u16, key: &PrivateKey) -> String {
 }
 
 impl Sshd {
+    fn target(&self) -> SshTarget {
+        SshTarget { host: "127.0.0.1".into(), port: self.port, user: self.user.clone(), legacy_algorithms: false }
+    }
+
+    /// Starts it again with one more line in its configuration.
+    fn restart_with(&mut self, extra: &str) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+        let config = self.folder.path().join("sshd_config");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, format!("{text}{extra}\n")).unwrap();
+        self.child = run(self.folder.path());
+        self.wait();
+    }
+
+    fn wait(&self) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            let log = || std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "sshd did not start: {}", log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     async fn connect(&self, known_hosts: &str, key: &PrivateKey) -> Result<SshClient, SshError> {
-        let target = SshTarget { host: "127.0.0.1".into(), port: self.port, user: self.user.clone() };
+        let target = self.target();
         let key: SecretString = key.to_openssh(LineEnding::LF).unwrap().to_string().into();
         SshClient::connect(&target, DEADLINES, &key, KnownHosts::parse(known_hosts)).await
     }
@@ -148,6 +166,100 @@ async fn openssh_is_let_in_by_a_known_key_only() {
     assert!(matches!(verdict(negated).await, Verdict::Unknown { .. }));
     let authority = line("@cert-authority ", port, ed25519);
     assert!(matches!(verdict(authority).await, Verdict::CertificateAuthorityOnly { line: 1, .. }));
+}
+
+/// Makes an RSA key by OpenSSH: to make one here takes a debug build half a minute.
+fn rsa_key(folder: &Path, name: &str) -> PrivateKey {
+    let path = folder.join(name);
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "rsa", "-b", "2048", "-N", "", "-f"]).arg(&path).status();
+    assert!(made.unwrap().success());
+    PrivateKey::from_openssh(std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Proves: D4
+#[tokio::test]
+async fn openssh_is_known_by_its_rsa_key_and_takes_one_for_the_login_with_sha_2() {
+    let keys = tempfile::tempdir().unwrap();
+    let host = rsa_key(keys.path(), "host_rsa");
+    let extra = format!("HostKey {}\nLogLevel VERBOSE", keys.path().join("host_rsa").display());
+    let Some(sshd) = start("openssh_is_known_by_its_rsa_key", &extra) else { return };
+    let login = rsa_key(keys.path(), "login_rsa");
+    let authorized = sshd.folder.path().join("authorized_keys");
+    std::fs::write(&authorized, login.public_key().to_openssh().unwrap() + "\n").unwrap();
+    let connected = sshd.connect(&line("", sshd.port, &host), &login).await;
+    assert_eq!(connected.unwrap_or_else(|error| panic!("{error}")).run("true").await.unwrap().status, 0);
+    let log = std::fs::read_to_string(sshd.folder.path().join("log")).unwrap();
+    assert!(log.contains("Accepted publickey for") && log.contains("ssh2: RSA SHA256:"), "{log}");
+    let other = rsa_key(keys.path(), "other_rsa");
+    match sshd.connect(&line("", sshd.port, &other), &login).await {
+        Err(SshError::HostKey { verdict: verdict @ Verdict::Changed { .. }, .. }) => {
+            assert_eq!(verdict.to_string().matches("ssh-rsa SHA256:").count(), 2, "{verdict}");
+        }
+        other => panic!("{:?}", other.err()),
+    }
+}
+
+/// Certificates made by ssh-keygen, shown by sshd.
+///
+/// Proves: D4
+#[tokio::test]
+async fn openssh_is_known_by_the_certificate_of_an_authority() {
+    let authority = PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap();
+    let certify = |sshd: &Sshd, arguments: &[&str]| {
+        let place = sshd.folder.path();
+        std::fs::remove_file(place.join("ca")).ok();
+        write_private(&place.join("ca"), &authority.to_openssh(LineEnding::LF).unwrap());
+        std::fs::write(place.join("host_ed25519.pub"), sshd.ed25519.public_key().to_openssh().unwrap()).unwrap();
+        let mut keygen = Command::new("ssh-keygen");
+        keygen.args(["-q", "-s"]).arg(place.join("ca")).args(["-I", "host", "-h"]).args(arguments);
+        assert!(keygen.arg(place.join("host_ed25519.pub")).status().unwrap().success());
+        place.join("host_ed25519-cert.pub")
+    };
+    for (arguments, fault) in [
+        (vec!["-n", "127.0.0.1,dhcp1"], None),
+        (vec!["-n", "127.0.0.*"], None),
+        (vec!["-n", "dhcp1"], Some("it is for 'dhcp1'")),
+        (vec!["-n", "127.0.0.1", "-V", "20200101:20200102"], Some("expired")),
+    ] {
+        let Some(mut sshd) = start("openssh_is_known_by_the_certificate", "") else { return };
+        let certificate = certify(&sshd, &arguments);
+        sshd.restart_with(&format!("HostCertificate {}", certificate.display()));
+        let known = line("@cert-authority ", sshd.port, &authority);
+        match (sshd.connect(&known, &sshd.client).await, fault) {
+            (Ok(client), None) => assert_eq!(client.run("true").await.unwrap().status, 0),
+            (Err(SshError::HostKey { verdict: verdict @ Verdict::BadCertificate { .. }, .. }), Some(fault)) => {
+                assert!(verdict.to_string().contains(fault), "{verdict}");
+            }
+            (other, _) => panic!("{arguments:?}: {:?}", other.err()),
+        }
+        // Whoever knows no authority is shown the plain key, and another authority's certificate counts for nothing.
+        assert!(sshd.connect(&line("", sshd.port, &sshd.ed25519), &sshd.client).await.is_ok());
+        let stranger = PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap();
+        let refused = sshd.connect(&line("@cert-authority ", sshd.port, &stranger), &sshd.client).await;
+        assert!(matches!(refused, Err(SshError::HostKey { verdict: Verdict::CertificateAuthorityOnly { .. }, .. })));
+        let revoked = known.clone() + &line("@revoked ", sshd.port, &authority);
+        let refused = sshd.connect(&revoked, &sshd.client).await;
+        assert!(matches!(refused, Err(SshError::HostKey { verdict: Verdict::Revoked { .. }, .. })));
+    }
+}
+
+/// Old algorithms are taken only where a site asks for them.
+#[tokio::test]
+async fn a_server_with_old_algorithms_only_is_refused_by_their_names_unless_they_are_asked_for() {
+    for (extra, names) in [
+        ("KexAlgorithms diffie-hellman-group14-sha1", "diffie-hellman-group14-sha1"),
+        ("Ciphers aes256-cbc", "aes256-cbc"),
+        ("Ciphers aes256-ctr\nMACs hmac-sha1", "hmac-sha1"),
+    ] {
+        let Some(sshd) = start("a_server_with_old_algorithms_only", extra) else { return };
+        let known = line("", sshd.port, &sshd.ed25519);
+        let error = sshd.connect(&known, &sshd.client).await.err().unwrap();
+        assert!(matches!(error, SshError::NoCommon { .. }) && error.to_string().contains(names), "{error}");
+        let target = SshTarget { legacy_algorithms: true, ..sshd.target() };
+        let key: SecretString = sshd.client.to_openssh(LineEnding::LF).unwrap().to_string().into();
+        let client = SshClient::connect(&target, DEADLINES, &key, KnownHosts::parse(&known)).await;
+        assert_eq!(client.unwrap_or_else(|error| panic!("{extra}: {error}")).run("true").await.unwrap().status, 0);
+    }
 }
 
 /// Proves: D8
@@ -226,7 +338,7 @@ async fn a_forced_command_that_is_no_sftp_server_is_sftp_missing() {
 #[tokio::test]
 async fn a_command_that_hangs_on_openssh_ends_in_its_own_deadline() {
     let Some(sshd) = start("a_command_that_hangs", "") else { return };
-    let target = SshTarget { host: "127.0.0.1".into(), port: sshd.port, user: sshd.user.clone() };
+    let target = sshd.target();
     let key: SecretString = sshd.client.to_openssh(LineEnding::LF).unwrap().to_string().into();
     let deadlines = Deadlines { command: Duration::from_millis(1500), ..DEADLINES };
     let known_hosts = KnownHosts::parse(&line("", sshd.port, &sshd.ed25519));

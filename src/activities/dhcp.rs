@@ -89,7 +89,12 @@ async fn connect(cx: &ActivityCx, settings: &DhcpSettings) -> Result<SshClient, 
     let private_key = cx.secret(item, "private_key", PHASE).await?;
     let known_hosts = cx.secret(item, "known_hosts", PHASE).await?;
     let known_hosts = KnownHosts::parse(known_hosts.expose_secret());
-    let target = SshTarget { host: settings.host.clone(), port: settings.port, user: settings.user.clone() };
+    let target = SshTarget {
+        host: settings.host.clone(),
+        port: settings.port,
+        user: settings.user.clone(),
+        legacy_algorithms: settings.legacy_algorithms,
+    };
     let deadlines = Deadlines {
         connect: settings.connect,
         login: settings.login,

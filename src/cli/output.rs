@@ -9,6 +9,7 @@ use crate::app::SubmitError;
 use crate::domain::event::{Body, Event, Observation, Outcome, RunRecord};
 use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
+use crate::domain::lines::{diff, has_lines, squeezed};
 use crate::domain::queue::Queued;
 use crate::domain::run_view::{PhaseStatus, RunState, RunView};
 use crate::domain::text::neutralize;
@@ -83,6 +84,9 @@ pub fn sentence(record: &RunRecord) -> Option<String> {
                 format!("{}: attempt {attempt} failed: {}", failure.phase.label(), failure.message)
             }
             Observation::Note { system, text } => format!("{system}: {text}"),
+            Observation::Wrote { system, target, what, before, after } if has_lines(before, after) => {
+                format!("{system}: {target}: {what} → {}", squeezed(after))
+            }
             Observation::Wrote { system, target, what, before, after } => match before.is_empty() {
                 true => format!("{system}: {target}: {what} → {after}"),
                 false => format!("{system}: {target}: {what} {before} → {after}"),
@@ -169,9 +173,14 @@ pub fn page(view: &RunView, now: Timestamp) -> Vec<String> {
     if !view.writes.is_empty() {
         lines.push("changed:".to_owned());
         for write in &view.writes {
-            let text =
-                format!("  {}: {}: {} {} → {}", write.system, write.target, write.what, write.before, write.after);
+            let is_text = has_lines(&write.before, &write.after);
+            let change = if is_text { String::new() } else { format!(" {} → {}", write.before, write.after) };
+            let text = format!("  {}: {}: {}{change}", write.system, write.target, write.what);
             lines.push(neutralize(&text).into_owned());
+            if is_text {
+                let changes = diff(&write.before, &write.after);
+                lines.extend(changes.into_iter().map(|(sign, line)| format!("    {} {line}", sign.as_str())));
+            }
         }
     }
     if let Some(failure) = view.failure() {

@@ -6,6 +6,7 @@ use super::args::{Place, Plan as Arguments};
 use super::exit::{Ending, Exit};
 use super::{list, log, open, output};
 use crate::app::Planner;
+use crate::domain::lines::{diff, has_lines};
 use crate::domain::plan::{Plan, PlannedPhase, PlannedStep, what};
 use crate::domain::request::EnrollParams;
 use crate::domain::text::neutralize;
@@ -51,7 +52,13 @@ fn page(plan: &Plan) -> Vec<String> {
     for PlannedPhase { phase, gate, reads, steps } in &plan.phases {
         let reads = if *reads == 0 { String::new() } else { format!("{reads} reads") };
         lines.push(format!("  {:<15} {:<8} {reads}", phase.label(), gate.as_str()).trim_end().to_owned());
-        lines.extend(steps.iter().map(|step| neutralize(&line(step)).into_owned()));
+        for step in steps {
+            lines.push(neutralize(&line(step)).into_owned());
+            if step.write && has_lines(&step.before, &step.after) {
+                let changes = diff(&step.before, &step.after);
+                lines.extend(changes.into_iter().map(|(sign, line)| format!("           {} {line}", sign.as_str())));
+            }
+        }
     }
     lines
 }
@@ -60,6 +67,10 @@ fn line(step: &PlannedStep) -> String {
     let PlannedStep { system, what, target, before, after, write } = step;
     match (write, what.as_str()) {
         (true, what::COMMAND) => format!("    write  {system}: {target}: run '{after}'"),
+        (true, _) if has_lines(before, after) => match before.contains('\n') {
+            true => format!("    write  {system}: {target}: {what}"),
+            false => format!("    write  {system}: {target}: {what} ({before})"),
+        },
         (true, _) if before.is_empty() => format!("    write  {system}: {target}: {what} → {after}"),
         (true, _) => format!("    write  {system}: {target}: {what}: {before} → {after}"),
         (false, what::WAIT) => format!("    wait   {system}: {before}, {after}"),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::zeroize::Zeroizing;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::config::settings::{SecretRef, VaultKind, VaultSettings};
@@ -81,13 +82,16 @@ impl Vault {
             VaultKind::File(path) => {
                 let text = read_private(path)?;
                 // The parser's own message quotes the line, which may hold a secret: only its place is told.
-                let items: BTreeMap<String, BTreeMap<String, String>> =
+                let items: BTreeMap<String, BTreeMap<String, SecretString>> =
                     toml::from_str(&text).map_err(|e: toml::de::Error| VaultError::Malformed {
                         path: path.clone(),
                         line: e.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1)),
                     })?;
-                let value = items.get(item).and_then(|fields| fields.get(field)).filter(|value| !value.is_empty());
-                value.map(|v| v.clone().into()).ok_or_else(|| missing(format!("file '{}'", path.display())))
+                let value = items
+                    .get(item)
+                    .and_then(|fields| fields.get(field))
+                    .filter(|value| !value.expose_secret().is_empty());
+                value.cloned().ok_or_else(|| missing(format!("file '{}'", path.display())))
             }
         }
     }
@@ -133,7 +137,7 @@ impl Vault {
                 Ok(value) if !value.is_empty() => Ok(value.into()),
                 _ => Err(VaultError::EnvMissing(name.clone())),
             },
-            SecretRef::File(path) => Ok(read_private(path)?.trim_end_matches(['\n', '\r']).to_owned().into()),
+            SecretRef::File(path) => Ok(read_private(path)?.trim_end_matches(['\n', '\r']).into()),
             SecretRef::Vault { item, field } => self.get(item, field),
         }
     }
@@ -167,8 +171,8 @@ fn env_name(item: &str, field: &str) -> String {
     format!("MUSTER_SECRET_{}_{}", plain(item), plain(field))
 }
 
-/// Reads a file that only its owner may read.
-fn read_private(path: &Path) -> Result<String, VaultError> {
+/// Reads a file that only its owner may read. The text is zeroed where it was when it is dropped (D3).
+fn read_private(path: &Path) -> Result<Zeroizing<String>, VaultError> {
     let unreadable = |e: std::io::Error| VaultError::Unreadable { path: path.to_owned(), cause: e.to_string() };
     #[cfg(unix)]
     {
@@ -178,13 +182,12 @@ fn read_private(path: &Path) -> Result<String, VaultError> {
             return Err(VaultError::TooOpen { path: path.to_owned(), mode });
         }
     }
-    std::fs::read_to_string(path).map_err(unreadable)
+    std::fs::read_to_string(path).map(Zeroizing::new).map_err(unreadable)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use secrecy::ExposeSecret;
     use std::os::unix::fs::PermissionsExt;
 
     fn vault(text: &str, mode: u32) -> (tempfile::TempDir, Vault) {

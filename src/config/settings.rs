@@ -268,6 +268,10 @@ pub struct DhcpSettings {
     pub test: Option<String>,
     pub restart: String,
     pub validate: String,
+    /// The three commands are run by `sudo -n --`.
+    pub sudo: bool,
+    /// Also algorithms that OpenSSH 9 no longer offers by itself.
+    pub legacy_algorithms: bool,
     /// Which addresses an entry may have; nothing of it has to be told (D9).
     pub network: Network,
     /// Independent deadlines (D5).

@@ -117,6 +117,11 @@ fn dhcp(t: Section<'_>) -> Option<DhcpSettings> {
     });
     let test = t.optional_text("test");
     let (restart, validate) = (t.text("restart"), t.text("validate"));
+    let sudo = t.flag_or("sudo", false);
+    let legacy_algorithms = t.flag_or("legacy_algorithms", false);
+    if legacy_algorithms {
+        t.warn("legacy_algorithms", "SHA-1 and CBC are offered too: whoever is in between may choose them");
+    }
     let network = network(&t);
     let limit = |key| t.seconds_or(key, Duration::from_secs(120), REQUEST_MAX);
     let (connect, login) = (limit("connect_s"), limit("login_s"));
@@ -131,6 +136,8 @@ fn dhcp(t: Section<'_>) -> Option<DhcpSettings> {
         test,
         restart: restart?,
         validate: validate?,
+        sudo,
+        legacy_algorithms,
         network: network?,
         connect,
         login,

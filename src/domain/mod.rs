@@ -9,6 +9,7 @@ pub mod event;
 pub mod failure;
 pub mod host;
 pub mod ids;
+pub mod lines;
 pub mod link;
 pub mod lldp;
 pub mod mac;

@@ -15,7 +15,8 @@ use super::replay::{LocalCx, State};
 use super::trial::Trial;
 use crate::domain::event::{Body, Event, Observation, RunRecord};
 use crate::domain::ids::RunId;
-use crate::domain::text::panic_message;
+use crate::domain::lines::squeezed;
+use crate::domain::text::{neutralize_to, panic_message};
 use crate::store::StoreError;
 
 /// What a run has done to the world so far, in words: for whoever cancels it (G9).
@@ -33,7 +34,7 @@ impl Changes {
             Body::Observation(Observation::Wrote { system, target, what, after, .. }) => {
                 let place = format!("{system} {target}: {what} is ");
                 self.sentences.retain(|sentence| !sentence.starts_with(&place));
-                self.sentences.push(format!("{place}'{after}'"));
+                self.sentences.push(format!("{place}'{}'", neutralize_to(&squeezed(after), 200)));
             }
             Body::Journal(Event::ActivityScheduled { seq, name, .. }) => {
                 self.names.insert(*seq, name.clone());

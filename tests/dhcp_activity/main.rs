@@ -107,7 +107,10 @@ async fn a_key_that_is_refused_or_of_no_use_is_said_without_being_shown() {
     bench.vault("-----BEGIN RSA PRIVATE KEY-----\ncanary\n-----END RSA PRIVATE KEY-----\n", &bench.host.known_hosts());
     let failure = bench.fails().await;
     assert_eq!((failure.code, failure.owner), (FailureCode::DhcpAuthFailed, Owner::InfraEng));
-    assert!(failure.message.contains("RSA") && !format!("{failure:?}").contains("canary"), "{failure:?}");
+    assert!(
+        failure.message.contains("OpenSSH's own form") && !format!("{failure:?}").contains("canary"),
+        "{failure:?}"
+    );
 
     std::fs::write(bench.folder.path().join("vault.toml"), "[other]\na = \"b\"\n").unwrap();
     let failure = bench.fails().await;

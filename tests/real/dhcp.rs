@@ -269,6 +269,15 @@ async fn every_situation(host: &Host<'_>) {
     tokio::time::sleep(Duration::from_secs(3)).await; // the restart that hung is carried out at last
     host.failed("its restart hangs", outcome, FailureCode::DhcpTimeout, Some("198.51.100.42"));
 
+    // Debian's sudo, asked as an account that it does not know: nothing is left of what was uploaded.
+    let (mut settings, cx) = host.settings(&way);
+    settings.restart = format!("setpriv --reuid=65534 --clear-groups -- sudo -n -- {}", settings.restart);
+    let restarts = host.restarts();
+    let outcome = serve_entry(&cx, &settings, &new("198.51.100.43")).await;
+    let failure = host.failed("sudo wants a password", outcome, FailureCode::DhcpCommandFailed, Some("198.51.100.42"));
+    assert!(!failure.retryable && failure.message.contains("it wants a password"), "{failure}");
+    assert_eq!(host.restarts(), restarts);
+
     let outcome = host.serve(&Way { host_key: "other_host_key", ..way.clone() }, &new("198.51.100.43")).await;
     let failure = host.failed("host key changed", outcome, FailureCode::DhcpHostKeyChanged, Some("198.51.100.42"));
     assert_eq!(failure.message.matches("SHA256:").count(), 2, "{failure}");

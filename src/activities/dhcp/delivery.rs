@@ -12,11 +12,14 @@ use crate::activities::env::ActivityCx;
 use crate::clients::ssh::{Sftp, SshError, quote};
 use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::lines::squeezed;
 use crate::domain::text::neutralize_to;
 use crate::workflows::defs::DhcpOut;
 
 /// The largest former file that is kept; an entry has some 200 bytes.
 const FORMER_MAX: usize = 64 * 1024;
+/// So many lines of a file are shown; an entry has some five.
+const LINES_MAX: usize = 40;
 /// First lines of the marker: was there a former file?
 const HAD_FILE: &[u8] = b"former file:\n";
 const HAD_NONE: &[u8] = b"no former file\n";
@@ -184,8 +187,8 @@ impl Delivery {
             return Ok(Place::Unsure(former, Box::new(in_transfer(error))));
         }
         link.has_put(&self.wanted.file.name, Some(content));
-        let before = former.as_ref().map_or_else(|| "no file".to_owned(), |content| one_line(content));
-        self.wrote(link, before, one_line(content));
+        let before = former.as_ref().map_or_else(|| "no file".to_owned(), |content| lines(content));
+        self.wrote(link, before, lines(content));
         Ok(Place::Done(former))
     }
 
@@ -209,7 +212,8 @@ impl Delivery {
             }
         };
         link.has_put(&self.wanted.file.name, former.as_deref());
-        self.wrote(link, one_line(self.wanted.file.content.as_bytes()), done.to_owned());
+        let after = former.as_ref().map_or_else(|| done.to_owned(), |content| lines(content));
+        self.wrote(link, lines(self.wanted.file.content.as_bytes()), after);
         Ok(done)
     }
 
@@ -241,6 +245,15 @@ impl Delivery {
 }
 
 fn one_line(content: &[u8]) -> String {
+    neutralize_to(&squeezed(&String::from_utf8_lossy(content)), 200)
+}
+
+/// A file as it is shown line by line.
+fn lines(content: &[u8]) -> String {
     let text = String::from_utf8_lossy(content);
-    neutralize_to(&text.split_whitespace().collect::<Vec<_>>().join(" "), 200)
+    let mut shown: Vec<String> = text.lines().take(LINES_MAX).map(|line| neutralize_to(line, 200) + "\n").collect();
+    if text.lines().count() > LINES_MAX {
+        shown.push("…\n".to_owned());
+    }
+    shown.concat()
 }

@@ -43,6 +43,19 @@ pub(super) fn collision(found: &Collision, file: &str, entry: &Entry, settings: 
     .with_evidence(format!("dhcp {server} {}/{other}", settings.directory), format!("{} is in it", found.what))
 }
 
+/// A command that sudo did not carry out.
+pub(super) fn sudo(why: &str, command: &str, settings: &DhcpSettings) -> Failure {
+    let (server, command) = (exact_name(&settings.host, settings.port), neutralize_to(command, 120));
+    let bare = command.strip_prefix("sudo -n -- ").unwrap_or(&command);
+    Failure::new(
+        FailureCode::DhcpCommandFailed,
+        PHASE,
+        format!("sudo on '{server}' does not run '{command}' for '{}': {why}", settings.user),
+        format!("allow '{}' to run '{bare}' without a password in the sudoers of {server}", settings.user),
+    )
+    .final_now()
+}
+
 /// An SSH error. `cut` is the code for a connection that broke off, which only the step knows.
 pub(super) fn ssh(error: &SshError, cut: FailureCode, settings: &DhcpSettings, item: &str) -> Failure {
     let host = &settings.host;
@@ -62,12 +75,16 @@ pub(super) fn ssh(error: &SshError, cut: FailureCode, settings: &DhcpSettings, i
         SshError::HostKeyTypes { .. } => (
             FailureCode::DhcpHostKeyUnknown,
             format!(
-                "give {server} an Ed25519 or ECDSA host key, and add it to 'known_hosts' of the vault item '{item}'"
+                "give {server} an Ed25519, ECDSA or RSA host key, and add it to 'known_hosts' of the vault item '{item}'"
             ),
+        ),
+        SshError::NoCommon { .. } => (
+            FailureCode::DhcpConnectFailed,
+            format!("bring the SSH server of {server} up to date, or set legacy_algorithms = true in [sites.….dhcp]"),
         ),
         SshError::PrivateKey(_) => (
             FailureCode::DhcpAuthFailed,
-            format!("put an Ed25519 key without a passphrase into 'private_key' of the vault item '{item}'"),
+            format!("put an OpenSSH private key without a passphrase into 'private_key' of the vault item '{item}'"),
         ),
         SshError::AuthFailed { user, key, .. } => (
             FailureCode::DhcpAuthFailed,
@@ -85,17 +102,25 @@ pub(super) fn ssh(error: &SshError, cut: FailureCode, settings: &DhcpSettings, i
         }
         SshError::Transfer { .. } => (
             FailureCode::DhcpTransferFailed,
-            format!("let '{}' write into '{}' on {server}", settings.user, settings.directory),
+            format!(
+                "see that '{}' on {server} has room, and that '{}' may write into it",
+                settings.directory, settings.user
+            ),
         ),
         SshError::Cut { .. } => (cut, format!("find out why {server} closed the connection")),
     };
     let failure = Failure::new(code, PHASE, error.to_string(), action);
     match error {
         SshError::PrivateKey(_) => failure.owned_by(Owner::InfraEng),
-        // No retry brings a subsystem, or a permission.
-        SshError::SftpMissing { .. } | SshError::Folder { .. } => failure.final_now(),
+        // No retry brings a subsystem, a permission or an algorithm.
+        SshError::SftpMissing { .. } | SshError::Folder { .. } | SshError::NoCommon { .. } => failure.final_now(),
         _ => failure,
     }
+}
+
+/// The host of `[host]:port`.
+fn server_host(server: &str) -> &str {
+    server.strip_prefix('[').and_then(|rest| rest.split_once("]:")).map_or(server, |(host, _)| host)
 }
 
 /// Unknown, changed and revoked are three different things for whoever mends them (D4).
@@ -107,6 +132,10 @@ fn host_key(verdict: &Verdict, server: &str, item: &str) -> (FailureCode, String
             format!(
                 "compare the fingerprint on the console of {server}, then add the key to 'known_hosts' of the vault item '{item}'"
             ),
+        ),
+        Verdict::BadCertificate { .. } => (
+            FailureCode::DhcpHostKeyUnknown,
+            format!("have the authority certify the host key of {server} for '{}' anew", server_host(server)),
         ),
         Verdict::Changed { line, .. } => (
             FailureCode::DhcpHostKeyChanged,

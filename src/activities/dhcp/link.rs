@@ -29,6 +29,8 @@ pub(super) enum Refused {
     Said(String),
     /// Whether it was carried out is not known.
     Unknown(Box<Failure>),
+    /// sudo did not carry it out.
+    NotAllowed(Box<Failure>),
 }
 
 impl<'a> Link<'a> {
@@ -76,13 +78,16 @@ impl<'a> Link<'a> {
     /// Restarts the service and sees that it serves (D7).
     pub async fn start(&self) -> Result<(), Refused> {
         self.asked("the restart failed", &self.settings.restart).await?;
-        self.asked("the service does not serve after its restart", &self.settings.validate).await
+        let validated = self.asked("the service does not serve after its restart", &self.settings.validate).await;
+        // The restart was carried out.
+        validated
+            .map_err(|refused| if let Refused::NotAllowed(why) = refused { Refused::Unknown(why) } else { refused })
     }
 
     /// Restarts the service when the former files are back; why it does not run, if it does not.
     pub async fn start_again(&self) -> Result<(), String> {
         for command in [&self.settings.restart, &self.settings.validate] {
-            let ended = self.client.run(command).await.map_err(|error| error.to_string())?;
+            let ended = self.client.run(&self.command(command)).await.map_err(|error| error.to_string())?;
             if ended.status != 0 {
                 return Err(said("yet it does not run", command, &ended));
             }
@@ -91,11 +96,21 @@ impl<'a> Link<'a> {
     }
 
     async fn asked(&self, what: &str, command: &str) -> Result<(), Refused> {
-        match self.client.run(command).await {
+        match self.client.run(&self.command(command)).await {
             Ok(ended) if ended.status == 0 => Ok(()),
-            Ok(ended) => Err(Refused::Said(said(what, command, &ended))),
+            Ok(ended) => match refused_by_sudo(&ended.said()) {
+                Some(why) => {
+                    Err(Refused::NotAllowed(Box::new(failures::sudo(why, &self.command(command), self.settings))))
+                }
+                None => Err(Refused::Said(said(what, command, &ended))),
+            },
             Err(error) => Err(Refused::Unknown(Box::new(self.in_command(&error)))),
         }
+    }
+
+    /// A configured command, with privilege where that is configured.
+    fn command(&self, command: &str) -> String {
+        if self.settings.sudo { format!("sudo -n -- {command}") } else { command.to_owned() }
     }
 
     pub fn in_command(&self, error: &SshError) -> Failure {
@@ -116,7 +131,51 @@ fn lock(others: &Mutex<Others>) -> MutexGuard<'_, Others> {
     others.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Why sudo did not carry a command out; `None` where it is not sudo that speaks. What it says in other languages is taken
+/// for the command's own words: then the status speaks.
+fn refused_by_sudo(said: &str) -> Option<&'static str> {
+    let speaks = |part: &str| said.contains(part);
+    if speaks("sudo: a password is required") || speaks("sudo: a terminal is required") {
+        Some("it wants a password")
+    } else if speaks("is not allowed to execute") || speaks("may not run sudo on") {
+        Some("its rules do not allow it")
+    } else if speaks("is not in the sudoers file") {
+        Some("its rules do not have the user")
+    } else if speaks("sudo: command not found") || speaks("sudo: not found") || speaks("sudo: No such file") {
+        Some("there is no sudo")
+    } else if speaks("sudo: ") && speaks(": command not found") {
+        Some("it does not find the command")
+    } else {
+        None
+    }
+}
+
 /// What a command ended with, in one sentence.
 fn said(what: &str, command: &str, output: &Output) -> String {
     format!("{what}: '{}' ended with status {}: '{}'", neutralize_to(command, 120), output.status, output.said())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refused_by_sudo;
+
+    #[test]
+    fn what_sudo_says_is_told_from_what_its_command_says() {
+        for (said, why) in [
+            ("sudo: a password is required", Some("it wants a password")),
+            (
+                "Sorry, user muster is not allowed to execute '/usr/sbin/restart' as root on dhcp1.",
+                Some("its rules do not allow it"),
+            ),
+            ("Sorry, user muster may not run sudo on dhcp1.", Some("its rules do not allow it")),
+            ("muster is not in the sudoers file.", Some("its rules do not have the user")),
+            ("bash: line 1: sudo: command not found", Some("there is no sudo")),
+            ("sh: 1: sudo: not found", Some("there is no sudo")),
+            ("sudo: restart-kea: command not found", Some("it does not find the command")),
+            ("Job for isc-dhcp-server.service failed", None),
+            ("restart-kea: command not found", None),
+        ] {
+            assert_eq!(refused_by_sudo(said), why, "{said}");
+        }
+    }
 }

@@ -102,7 +102,7 @@ async fn together(link: &Link<'_>, placed: Vec<Placed>) {
     }
     match link.test().await {
         Ok(()) => start(link, placed).await,
-        Err(Refused::Unknown(failure)) => unsure(link, placed, &failure, false).await,
+        Err(Refused::Unknown(failure) | Refused::NotAllowed(failure)) => unsure(link, placed, &failure, false).await,
         Err(Refused::Said(what)) => {
             let Some(entrants) = all_back(link, placed, &what, false).await else { return };
             let mut good = Vec::new();
@@ -111,7 +111,9 @@ async fn together(link: &Link<'_>, placed: Vec<Placed>) {
                 match link.test().await {
                     Ok(()) => good.push(placed),
                     Err(Refused::Said(what)) => placed.back(link, &what, false).await,
-                    Err(Refused::Unknown(failure)) => unsure(link, vec![placed], &failure, false).await,
+                    Err(Refused::Unknown(failure) | Refused::NotAllowed(failure)) => {
+                        unsure(link, vec![placed], &failure, false).await;
+                    }
                 }
             }
             if !good.is_empty() {
@@ -131,6 +133,7 @@ async fn start(link: &Link<'_>, placed: Vec<Placed>) {
             }
         }
         Err(Refused::Unknown(failure)) => unsure(link, placed, &failure, true).await,
+        Err(Refused::NotAllowed(failure)) => unsure(link, placed, &failure, false).await,
         Err(Refused::Said(what)) => {
             let Some(entrants) = all_back(link, placed, &what, true).await else { return };
             for entrant in entrants {
@@ -141,7 +144,7 @@ async fn start(link: &Link<'_>, placed: Vec<Placed>) {
                         placed.back(link, &what, false).await;
                         continue;
                     }
-                    Err(Refused::Unknown(failure)) => {
+                    Err(Refused::Unknown(failure) | Refused::NotAllowed(failure)) => {
                         unsure(link, vec![placed], &failure, false).await;
                         continue;
                     }
@@ -150,6 +153,7 @@ async fn start(link: &Link<'_>, placed: Vec<Placed>) {
                     Ok(()) => placed.served(link, 0).await,
                     Err(Refused::Said(what)) => placed.back(link, &what, true).await,
                     Err(Refused::Unknown(failure)) => unsure(link, vec![placed], &failure, true).await,
+                    Err(Refused::NotAllowed(failure)) => unsure(link, vec![placed], &failure, false).await,
                 }
             }
         }

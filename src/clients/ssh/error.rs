@@ -18,8 +18,11 @@ pub enum SshError {
     Timeout { step: String, limit: Duration },
     #[error("the host key of '{server}' is {}: {verdict}", word(.verdict))]
     HostKey { server: String, verdict: Verdict },
-    #[error("'{server}' has only host keys of types that this program does not check: '{}'", .types.join("', '"))]
+    #[error("'{server}' has only host keys of types that are not checked: '{}'", .types.join("', '"))]
     HostKeyTypes { server: String, types: Vec<String> },
+    /// Nothing in common but what is too old to be offered without being asked for.
+    #[error("'{server}' offers nothing for {what} that is used here, only '{}'", .theirs.join("', '"))]
+    NoCommon { server: String, what: &'static str, theirs: Vec<String> },
     /// The private key cannot be used, whoever is asked.
     #[error("the private key cannot be used: {0}")]
     PrivateKey(String),
@@ -52,6 +55,7 @@ fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Match { .. } => "known",
         Verdict::Unknown { .. } | Verdict::CertificateAuthorityOnly { .. } => "unknown",
+        Verdict::BadCertificate { .. } => "certified wrongly",
         Verdict::Changed { .. } => "changed",
         Verdict::Revoked { .. } => "revoked",
     }

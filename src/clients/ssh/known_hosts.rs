@@ -7,8 +7,12 @@ use std::fmt;
 
 use base64::Engine as _;
 use hmac::{Hmac, KeyInit, Mac};
-use russh::keys::{Algorithm, HashAlg, PublicKey};
+use russh::keys::ssh_key::certificate::CertType;
+use russh::keys::{Algorithm, Certificate, HashAlg, PublicKey};
 use sha1::Sha1;
+
+use super::algorithms::same_type;
+use crate::domain::text::neutralize_to;
 
 /// A known_hosts file, line by line. A line that cannot be read loses nothing but itself.
 #[derive(Debug, Clone, Default)]
@@ -66,10 +70,17 @@ pub enum Verdict {
         shown: KeyName,
         line: usize,
     },
-    /// The host is known only by a certificate authority, and certificates are not checked here.
+    /// The host is known only by a certificate authority, and shows a key without a certificate of it.
     CertificateAuthorityOnly {
         shown: KeyName,
         line: usize,
+    },
+    /// A certificate of an authority that is known, and that is good for something else than this host and now.
+    BadCertificate {
+        shown: KeyName,
+        authority: KeyName,
+        line: usize,
+        why: String,
     },
 }
 
@@ -100,9 +111,6 @@ impl fmt::Display for Verdict {
                 } else {
                     write!(f, "only keys of other types for it ('{}')", known_types.join("', '"))?;
                 }
-                if known_types.iter().any(|name| name == "ssh-rsa") {
-                    f.write_str("; RSA host keys are not checked by this program")?;
-                }
                 if let Some(first) = unreadable.first() {
                     let more = unreadable.len() - 1;
                     write!(f, "; line {first} of it cannot be read")?;
@@ -120,8 +128,12 @@ impl fmt::Display for Verdict {
             }
             Verdict::CertificateAuthorityOnly { shown, line } => write!(
                 f,
-                "the server shows '{shown}', and known_hosts has only a certificate authority for it (line {line}), \
-                 which this program does not check"
+                "the server shows '{shown}' without a certificate, and known_hosts has only a certificate authority for it \
+                 (line {line})"
+            ),
+            Verdict::BadCertificate { shown, authority, line, why } => write!(
+                f,
+                "the server shows a certificate for '{shown}' of the authority '{authority}' (known_hosts line {line}): {why}"
             ),
         }
     }
@@ -163,7 +175,7 @@ impl KnownHosts {
         if let Some(entry) = plain.iter().copied().find(equal) {
             return Verdict::Match { line: entry.line };
         }
-        if let Some(entry) = plain.iter().find(|e| e.key.algorithm() == key.algorithm()) {
+        if let Some(entry) = plain.iter().find(|e| same_type(&e.key.algorithm(), &key.algorithm())) {
             return Verdict::Changed { shown, recorded: KeyName::from(&entry.key), line: entry.line };
         }
         if let Some(entry) = of(Marker::None).find(equal) {
@@ -177,6 +189,47 @@ impl KnownHosts {
         Verdict::Unknown { shown, known_types, unreadable: self.unreadable.clone() }
     }
 
+    /// Judges the certificate that `host` shows at `port`, at a time in seconds since 1970, by OpenSSH's rules: it is a host's, of
+    /// an authority that known_hosts has for this host, in force, for this name, and neither its key nor its authority is revoked.
+    /// A certificate of anybody else says nothing; then the key in it is judged as if it came alone.
+    pub fn judge_certificate(&self, host: &str, port: u16, certificate: &Certificate, now: u64) -> Verdict {
+        let key = PublicKey::new(certificate.public_key().clone(), "");
+        let authority = PublicKey::new(certificate.signature_key().clone(), "");
+        let named = self.named(host, port);
+        let find = |marker: Marker, key: &PublicKey| {
+            named.iter().find(|e| e.marker == marker && e.key.key_data() == key.key_data()).copied()
+        };
+        for key in [&key, &authority] {
+            if let Some(entry) = find(Marker::Revoked, key) {
+                return Verdict::Revoked { shown: KeyName::from(key), line: entry.line };
+            }
+        }
+        let Some(entry) = find(Marker::CertAuthority, &authority) else { return self.judge(host, port, &key) };
+        match certificate_fault(certificate, &host.to_ascii_lowercase(), now) {
+            None => Verdict::Match { line: entry.line },
+            Some(why) => Verdict::BadCertificate {
+                shown: KeyName::from(&key),
+                authority: KeyName::from(&authority),
+                line: entry.line,
+                why,
+            },
+        }
+    }
+
+    /// Whether an authority is known for this host.
+    pub fn has_authority(&self, host: &str, port: u16) -> bool {
+        self.named(host, port).iter().any(|entry| entry.marker == Marker::CertAuthority)
+    }
+
+    /// All lines for a service, those for its bare name included.
+    fn named(&self, host: &str, port: u16) -> Vec<&Entry> {
+        let mut named = self.entries_for(&exact_name(host, port));
+        if port != 22 {
+            named.extend(self.entries_for(&host.to_ascii_lowercase()));
+        }
+        named
+    }
+
     /// `offered`, with the types first that known_hosts has a good key of for this host: else a file with only an ECDSA
     /// line would meet the server's ed25519 key.
     pub fn preferred(&self, host: &str, port: u16, offered: &[Algorithm]) -> Vec<Algorithm> {
@@ -187,7 +240,9 @@ impl KnownHosts {
         let revoked =
             |key: &PublicKey| named.iter().any(|e| e.marker == Marker::Revoked && e.key.key_data() == key.key_data());
         let has = |algorithm: &Algorithm| {
-            named.iter().any(|e| e.marker == Marker::None && e.key.algorithm() == *algorithm && !revoked(&e.key))
+            named
+                .iter()
+                .any(|e| e.marker == Marker::None && same_type(&e.key.algorithm(), algorithm) && !revoked(&e.key))
         };
         let (mut first, rest): (Vec<Algorithm>, Vec<Algorithm>) = offered.iter().cloned().partition(has);
         first.extend(rest);
@@ -197,6 +252,35 @@ impl KnownHosts {
     fn entries_for(&self, name: &str) -> Vec<&Entry> {
         self.entries.iter().filter(|entry| entry.hosts.matches(name)).collect()
     }
+}
+
+/// Why a certificate is not good for a (lower-case) host now.
+fn certificate_fault(certificate: &Certificate, host: &str, now: u64) -> Option<String> {
+    if certificate.verify_signature().is_err() {
+        return Some("its signature is wrong".to_owned());
+    }
+    if matches!(certificate.signature().algorithm(), Algorithm::Rsa { hash: None } | Algorithm::Dsa) {
+        return Some(format!("it is signed with '{}'", certificate.signature().algorithm()));
+    }
+    if certificate.cert_type() != CertType::Host {
+        return Some("it is a user's, not a host's".to_owned());
+    }
+    if !certificate.critical_options().is_empty() {
+        return Some("it has critical options, and a host's has none that are known".to_owned());
+    }
+    if now < certificate.valid_after() {
+        return Some("it is not valid yet".to_owned());
+    }
+    if now >= certificate.valid_before() {
+        return Some("it has expired".to_owned());
+    }
+    let principals = certificate.valid_principals();
+    let fits = |name: &String| glob(name.to_ascii_lowercase().as_bytes(), host.as_bytes());
+    // Without a name it is for every host of the authority.
+    if !principals.is_empty() && !principals.iter().any(fits) {
+        return Some(format!("it is for '{}'", neutralize_to(&principals.join("', '"), 120)));
+    }
+    None
 }
 
 /// The name that known_hosts has a service under: the bare host at port 22, else `[host]:port`.
@@ -343,6 +427,68 @@ mod tests {
         let verdict = judge(&format!("@cert-authority *.example.net {ECDSA}\n"), "dhcp.example.net", 22);
         assert!(verdict.to_string().contains("certificate authority"), "{verdict}");
         assert!(matches!(verdict, Verdict::CertificateAuthorityOnly { line: 1, .. }));
+    }
+
+    /// Proves: D4
+    #[test]
+    fn a_certificate_is_good_for_its_host_and_its_time_and_of_a_known_authority() {
+        use russh::keys::PrivateKey;
+        use russh::keys::ssh_key::certificate::Builder;
+
+        let random = || PrivateKey::random(&mut rand::rng(), Algorithm::Ed25519).unwrap();
+        let (subject, authority, stranger) = (random(), random(), random());
+        let made = |kind: CertType, principals: &[&str], signer: &PrivateKey, option: bool| {
+            let public = subject.public_key().clone();
+            let mut builder = Builder::new_with_random_nonce(&mut rand::rng(), public, 1000, 2000).unwrap();
+            builder.cert_type(kind).unwrap().key_id("dhcp1").unwrap();
+            if principals.is_empty() {
+                builder.all_principals_valid().unwrap();
+            }
+            for name in principals {
+                builder.valid_principal(*name).unwrap();
+            }
+            if option {
+                builder.critical_option("force-command", "true").unwrap();
+            }
+            builder.sign(signer).unwrap()
+        };
+        let line = |marker: &str, key: &PrivateKey| {
+            format!("{marker} *.example.net {}\n", key.public_key().to_openssh().unwrap())
+        };
+        let known = line("@cert-authority", &authority);
+        let judge = |file: &str, certificate: &Certificate, now| {
+            KnownHosts::parse(file).judge_certificate("DHCP1.example.net", 2222, certificate, now)
+        };
+        let good = made(CertType::Host, &["dhcp2.example.net", "dhcp1.example.net"], &authority, false);
+        assert_eq!(judge(&known, &good, 1000), Verdict::Match { line: 1 });
+        assert_eq!(
+            judge(&known, &made(CertType::Host, &["*.example.net"], &authority, false), 1999),
+            Verdict::Match { line: 1 }
+        );
+        assert_eq!(judge(&known, &made(CertType::Host, &[], &authority, false), 1500), Verdict::Match { line: 1 });
+        for (certificate, now, part) in [
+            (good.clone(), 999, "not valid yet"),
+            (good.clone(), 2000, "expired"),
+            (made(CertType::Host, &["dhcp2.example.net"], &authority, false), 1500, "it is for 'dhcp2.example.net'"),
+            (made(CertType::User, &["dhcp1.example.net"], &authority, false), 1500, "a user's"),
+            (made(CertType::Host, &["dhcp1.example.net"], &authority, true), 1500, "critical options"),
+        ] {
+            let verdict = judge(&known, &certificate, now);
+            assert!(matches!(verdict, Verdict::BadCertificate { .. }), "{verdict}");
+            assert!(verdict.to_string().contains(part), "{verdict}");
+            assert_eq!(verdict.to_string().matches("SHA256:").count(), 2, "{verdict}");
+        }
+        // Another's certificate says nothing; the key in it may be known by itself.
+        let others = made(CertType::Host, &["dhcp1.example.net"], &stranger, false);
+        assert!(matches!(judge(&known, &others, 1500), Verdict::CertificateAuthorityOnly { .. }));
+        let plain = format!("[dhcp1.example.net]:2222 {}\n", subject.public_key().to_openssh().unwrap());
+        assert_eq!(judge(&(known.clone() + &plain), &others, 1500), Verdict::Match { line: 2 });
+        for revoked in [&subject, &authority] {
+            let verdict = judge(&(known.clone() + &line("@revoked", revoked)), &good, 1500);
+            assert!(matches!(verdict, Verdict::Revoked { line: 2, .. }), "{verdict}");
+        }
+        assert!(KnownHosts::parse(&known).has_authority("a.example.net", 2222));
+        assert!(!KnownHosts::parse(&known).has_authority("example.org", 22));
     }
 
     #[test]

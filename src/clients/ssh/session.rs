@@ -3,22 +3,23 @@
 //! russh has no deadline of its own on most steps: a port that accepts and stays silent would be waited for for ever. So
 //! every step here has one, and names itself when it runs out (D5).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use russh::client::{self, DisconnectReason, Handle};
 use russh::keys::{Algorithm, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
-use russh::{ChannelMsg, Disconnect, Preferred};
+use russh::{AlgorithmKind, ChannelMsg, Disconnect};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use super::algorithms::offered;
 use super::error::SshError;
 use super::known_hosts::{KnownHosts, Verdict, exact_name};
 use super::sftp::Sftp;
+use super::sign;
 use crate::clients::rehearsal::Rehearsal;
 use crate::clients::trail;
 use crate::domain::text::neutralize_to;
@@ -34,6 +35,8 @@ pub struct SshTarget {
     pub host: String,
     pub port: u16,
     pub user: String,
+    /// Also what OpenSSH 9 no longer offers by itself: SHA-1, CBC.
+    pub legacy_algorithms: bool,
 }
 
 /// How long each kind of step may take; none is billed to another (D5).
@@ -83,8 +86,13 @@ impl client::Handler for Verifier {
     type Error = russh::Error;
 
     async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, russh::Error> {
-        // Certificates are never asked for; one that comes all the same is judged by the key in it.
-        let verdict = self.known_hosts.judge(&self.host, self.port, &shown.public_key());
+        let verdict = match shown {
+            PublicKeyOrCertificate::PublicKey { key, .. } => self.known_hosts.judge(&self.host, self.port, key),
+            PublicKeyOrCertificate::Certificate(certificate) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+                self.known_hosts.judge_certificate(&self.host, self.port, certificate, now)
+            }
+        };
         let known = matches!(verdict, Verdict::Match { .. });
         put(&self.verdict, verdict);
         Ok(known)
@@ -112,16 +120,38 @@ impl SshClient {
         private_key: &SecretString,
         known_hosts: KnownHosts,
     ) -> Result<SshClient, SshError> {
-        let key = read_private_key(private_key)?;
+        let key = read_private_key(private_key);
+        sign::scrub_stack();
+        let key = key?;
         let server = exact_name(&target.host, target.port);
         let lost = Shared::default();
         let mut handle = open(target, deadlines.connect, known_hosts, &server, &lost).await?;
         let fingerprint = key.public_key().fingerprint(HashAlg::Sha256);
         let name = format!("{} {fingerprint}", key.algorithm());
-        let key = PrivateKeyWithHashAlg::new(Arc::new(key), None);
         let step = "login";
-        let asked = handle.authenticate_publickey(target.user.as_str(), key);
-        let answer = within(step, deadlines.login, asked).await?.map_err(|error| cut(&server, step, &error, &lost))?;
+        let login = async {
+            let hash = match key.algorithm() {
+                // A server that does not say what it takes is asked with what every one of the last ten years takes.
+                Algorithm::Rsa { .. } => match handle.best_supported_rsa_hash().await? {
+                    Some(None) if target.legacy_algorithms => None,
+                    Some(None) => return Ok(None),
+                    hash => hash.flatten().or(Some(HashAlg::Sha512)),
+                },
+                _ => None,
+            };
+            match hash {
+                Some(HashAlg::Sha256) | None if matches!(key.algorithm(), Algorithm::Rsa { .. }) => {
+                    let key = PrivateKeyWithHashAlg::new(Arc::clone(&key), hash);
+                    handle.authenticate_publickey(target.user.as_str(), key).await.map(Some)
+                }
+                _ => sign::login(&mut handle, &target.user, &key, hash).await.map(Some),
+            }
+        };
+        let answer = within(step, deadlines.login, login).await?.map_err(|error| cut(&server, step, &error, &lost))?;
+        let Some(answer) = answer else {
+            let what = "the signature of an RSA key";
+            return Err(SshError::NoCommon { server, what, theirs: vec!["ssh-rsa".to_owned()] });
+        };
         match answer {
             client::AuthResult::Success => Ok(SshClient { handle, server, deadlines, lost, rehearsal: None }),
             // russh has a lost connection for a refusal without methods.
@@ -330,10 +360,7 @@ async fn open(
     stream.set_nodelay(true).ok();
     let verdict = Shared::default();
     let config = client::Config {
-        preferred: Preferred {
-            key: Cow::Owned(known_hosts.preferred(&target.host, target.port, &checkable())),
-            ..Preferred::DEFAULT
-        },
+        preferred: offered(&known_hosts, &target.host, target.port, target.legacy_algorithms),
         keepalive_interval: Some(Duration::from_secs(10)),
         keepalive_max: 3,
         ..client::Config::default()
@@ -359,10 +386,18 @@ async fn open(
 /// A key exchange that failed before or after the key was judged.
 fn no_exchange(server: &str, error: russh::Error, lost: &Shared<String>) -> SshError {
     match error {
-        russh::Error::NoCommonAlgo { kind: russh::AlgorithmKind::Key, theirs, .. } => SshError::HostKeyTypes {
-            server: server.to_owned(),
-            types: theirs.iter().map(|name| neutralize_to(name, 60)).take(10).collect(),
-        },
+        russh::Error::NoCommonAlgo { kind, theirs, .. } => {
+            let server = server.to_owned();
+            let theirs = theirs.iter().map(|name| neutralize_to(name, 60)).take(10).collect();
+            let what = match kind {
+                AlgorithmKind::Key => return SshError::HostKeyTypes { server, types: theirs },
+                AlgorithmKind::Kex => "the key exchange",
+                AlgorithmKind::Cipher => "encryption",
+                AlgorithmKind::Mac => "message authentication",
+                AlgorithmKind::Compression => "compression",
+            };
+            SshError::NoCommon { server, what, theirs }
+        }
         error => {
             let said = lost.lock().unwrap_or_else(PoisonError::into_inner).take();
             SshError::Connect { server: server.to_owned(), cause: said.unwrap_or_else(|| words(&error)) }
@@ -370,28 +405,25 @@ fn no_exchange(server: &str, error: russh::Error, lost: &Shared<String>) -> SshE
     }
 }
 
-/// The host key types that are checked here, strongest habit first. RSA is not among them: russh would offer it and then
-/// fail with a wrong signature, since it is built without RSA (its crate has an open advisory).
-fn checkable() -> Vec<Algorithm> {
-    Preferred::DEFAULT.key.iter().filter(|algorithm| !matches!(algorithm, Algorithm::Rsa { .. })).cloned().collect()
-}
-
 /// Reads the private key and says in words why one cannot be used. Nothing of the key's text is ever in the message.
-fn read_private_key(text: &SecretString) -> Result<PrivateKey, SshError> {
-    let rsa = "it is an RSA key, and this program signs with Ed25519 and ECDSA keys only";
+///
+/// Only OpenSSH's own form is read, by the one reader that leaves no copy behind (D3): russh's, for all forms, drops the
+/// decoded text as it is. For the same reason the key goes into its place at once and is never moved.
+fn read_private_key(text: &SecretString) -> Result<Arc<PrivateKey>, SshError> {
     let unusable = |why: &str| SshError::PrivateKey(why.to_owned());
-    let text = text.expose_secret();
-    let key = russh::keys::decode_secret_key(text, None).map_err(|error| match error {
-        russh::keys::Error::KeyIsEncrypted => unusable("it is protected by a passphrase"),
-        _ if text.contains("BEGIN RSA PRIVATE KEY") => unusable(rsa),
-        _ if text.contains("PRIVATE KEY-----") => unusable("its content is damaged"),
-        _ => unusable("it does not look like an OpenSSH private key"),
-    })?;
-    if matches!(key.algorithm(), Algorithm::Rsa { .. }) {
-        return Err(unusable(rsa));
+    let text = text.expose_secret().trim();
+    if !text.starts_with("-----BEGIN OPENSSH PRIVATE KEY-----") {
+        return Err(match text.contains("PRIVATE KEY-----") || text.starts_with("PuTTY-User-Key-File") {
+            true => unusable("it is not in OpenSSH's own form ('ssh-keygen -p -f KEY' rewrites most others)"),
+            false => unusable("it does not look like an OpenSSH private key"),
+        });
     }
+    let key = Arc::new(PrivateKey::from_openssh(text).map_err(|_| unusable("its content is damaged"))?);
     if key.is_encrypted() {
         return Err(unusable("it is protected by a passphrase"));
+    }
+    if matches!(key.algorithm(), Algorithm::Dsa) {
+        return Err(unusable("it is a DSA key, which no server of today takes"));
     }
     Ok(key)
 }
@@ -443,8 +475,8 @@ mod tests {
     #[test]
     fn a_key_that_cannot_be_used_says_why_and_shows_nothing_of_itself() {
         assert!(key_error("s3cret").contains("does not look like"));
-        let rsa = key_error("-----BEGIN RSA PRIVATE KEY-----\ns3cret\n-----END RSA PRIVATE KEY-----\n");
-        assert!(rsa.contains("RSA key") && !rsa.contains("s3cret"), "{rsa}");
+        let pem = key_error("-----BEGIN RSA PRIVATE KEY-----\ns3cret\n-----END RSA PRIVATE KEY-----\n");
+        assert!(pem.contains("OpenSSH's own form") && !pem.contains("s3cret"), "{pem}");
         let broken = key_error("-----BEGIN OPENSSH PRIVATE KEY-----\ns3cret\n-----END OPENSSH PRIVATE KEY-----\n");
         assert!(broken.contains("damaged") && !broken.contains("s3cret"), "{broken}");
     }

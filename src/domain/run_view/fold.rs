@@ -1,5 +1,7 @@
 //! The fold itself: what each kind of record changes in a [`RunView`].
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use super::links::GuardView;
@@ -10,9 +12,11 @@ use super::{
 };
 use crate::domain::event::{Body, Event, Observation, Outcome, RunRecord, WaitKind, WaitReason};
 use crate::domain::failure::Failure;
+use crate::domain::lines::squeezed;
 use crate::domain::link::LinkReading;
 use crate::domain::phase::Phase;
 use crate::domain::provision::{Power, ProvisionState};
+use crate::domain::text::neutralize_to;
 use crate::domain::verify::Verification;
 
 /// Applies a record; `false` where it was applied already.
@@ -384,8 +388,14 @@ impl Fold<'_> {
 }
 
 /// `status of gpu-b07-37: 'staged' → 'active'`, or what of it there is.
+/// A file's text stands squeezed in a list of events; its diff has a place of its own.
+fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains('\n') { Cow::Owned(neutralize_to(&squeezed(text), 200)) } else { Cow::Borrowed(text) }
+}
+
 fn wrote_text(target: &str, what: &str, before: &str, after: &str) -> String {
-    let change = match (before, after) {
+    let (before, after) = (one_line(before), one_line(after));
+    let change = match (&*before, &*after) {
         ("", "") => String::new(),
         ("", after) => format!(": {after}"),
         (before, "") => format!(": {before} removed"),

@@ -3,7 +3,8 @@
 use ratatui::layout::Rect;
 
 use super::{cleaning, diff, events, links, now, phases};
-use crate::domain::run_view::{RunState, RunView};
+use crate::domain::lines::{self, Sign, has_lines};
+use crate::domain::run_view::{RunState, RunView, WriteLine};
 use crate::tui::glyphs::Status;
 use crate::tui::layout::{self, WIDE};
 use crate::tui::model::Model;
@@ -174,9 +175,17 @@ fn side(pen: &mut Pen, view: &RunView, area: Rect) {
         return;
     }
     let arrow = pen.skin.glyphs.arrow();
-    let room = usize::from(main.height).saturating_sub(at) / 2;
     // The latest that fit, in the order in which they were made.
-    for write in view.writes.iter().skip(view.writes.len().saturating_sub(room)) {
+    let mut room = usize::from(main.height).saturating_sub(at);
+    let fits = |write: &&WriteLine| {
+        let height =
+            if has_lines(&write.before, &write.after) { 1 + lines::diff(&write.before, &write.after).len() } else { 2 };
+        let left = room.checked_sub(height);
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    let shown = view.writes.iter().rev().take_while(fits).count();
+    for write in &view.writes[view.writes.len() - shown..] {
         let line = row(inner, at);
         pen.column(line, 0, 9, &write.system, Meaning::Muted, Keep::Start);
         let own = view.request.as_ref().is_some_and(|r| r.host == write.target);
@@ -185,6 +194,21 @@ fn side(pen: &mut Pen, view: &RunView, area: Rect) {
             false => format!("{} · {}", write.what, write.target),
         };
         pen.column(line, 9, line.width.saturating_sub(9), &what, Meaning::Text, Keep::Start);
+        if has_lines(&write.before, &write.after) {
+            for (sign, text) in lines::diff(&write.before, &write.after) {
+                at += 1;
+                let line = row(inner, at);
+                let meaning = match sign {
+                    Sign::Same => Meaning::Muted,
+                    Sign::Gone => Meaning::Fail,
+                    Sign::New => Meaning::Ok,
+                };
+                pen.write(line, 9, sign.as_str(), meaning);
+                pen.column(line, 11, line.width.saturating_sub(11), &text, meaning, Keep::Start);
+            }
+            at += 1;
+            continue;
+        }
         let line = row(inner, at + 1);
         if write.before.is_empty() && write.after.is_empty() {
             at += 1;
