@@ -142,18 +142,19 @@ impl Store {
         expect_n: u64,
         events: Vec<(Timestamp, Body)>,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        self.write(move |sql| {
-            let (status, _) = standing(sql, run)?;
+        // Put into words here: the writer's thread serves all runs, and does nothing that another one could.
+        let texts = events.iter().map(|(_, body)| json(body, "record.body")).collect::<Result<Vec<_>, StoreError>>()?;
+        self.write_checked(move |sql| {
+            let (status, found) = end_of(sql, run)?;
             if !status.is_active() {
                 return Err(StoreError::RunFinished(run));
             }
-            let found = next_n(sql, run)?;
             if found != expect_n {
                 return Err(StoreError::JournalMoved { run, expected: expect_n, found });
             }
             let mut records = Vec::with_capacity(events.len());
-            for (n, (at, body)) in (expect_n..).zip(events) {
-                insert(sql, run, n, at, &body)?;
+            for ((n, (at, body)), text) in (expect_n..).zip(events).zip(&texts) {
+                insert(sql, run, n, at, matches!(body, Body::Observation(_)), text)?;
                 project(sql, run, at, &body)?;
                 records.push(RunRecord { run, n, at, body });
             }
@@ -177,7 +178,7 @@ impl Store {
     /// The records of a run from a place on.
     pub fn records_from(&self, run: RunId, n: u64) -> Result<Vec<RunRecord>, StoreError> {
         self.read(|sql| {
-            standing(sql, run)?;
+            end_of(sql, run)?;
             sql.all(
                 "SELECT n, at, observed, body FROM record WHERE run = ?1 AND n >= ?2 ORDER BY n",
                 params![key(run), signed(n)],
@@ -188,10 +189,7 @@ impl Store {
 
     /// How many records a run has: the place of the next one.
     pub fn journal_end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.read(|sql| {
-            standing(sql, run)?;
-            next_n(sql, run)
-        })
+        self.read(|sql| Ok(end_of(sql, run)?.1))
     }
 
     /// All runs, the newest first.
@@ -268,29 +266,22 @@ fn begin(sql: &Sql<'_>, run: RunId, workflow: &str, request: EnrollRequest) -> R
     )?;
     let at = request.submitted_at;
     let event = Event::Submitted { workflow: workflow.to_owned(), request: Box::new(request) };
-    insert(sql, run, 0, at, &Body::Journal(event))?;
+    insert(sql, run, 0, at, false, &json(&Body::Journal(event), "record.body")?)?;
     appended(sql, run, 0, 1)
 }
 
-fn standing(sql: &Sql<'_>, run: RunId) -> Result<(RunStatus, Option<Timestamp>), StoreError> {
-    sql.first("SELECT status, finished_at FROM run WHERE id = ?1", params![key(run)], |row| {
-        Ok((read_status(row)?, time_maybe(row, "finished_at", "run")?))
-    })?
-    .ok_or(StoreError::NoRun(run))
+/// Where a run stands, and how many records it has.
+fn end_of(sql: &Sql<'_>, run: RunId) -> Result<(RunStatus, u64), StoreError> {
+    let end =
+        "SELECT status, (SELECT coalesce(max(n) + 1, 0) FROM record WHERE run = ?1) AS next FROM run WHERE id = ?1";
+    sql.first(end, params![key(run)], |row| Ok((read_status(row)?, unsigned(row, "next", "record")?)))?
+        .ok_or(StoreError::NoRun(run))
 }
 
-fn next_n(sql: &Sql<'_>, run: RunId) -> Result<u64, StoreError> {
-    let next =
-        sql.first("SELECT coalesce(max(n) + 1, 0) AS next FROM record WHERE run = ?1", params![key(run)], |row| {
-            unsigned(row, "next", "record")
-        })?;
-    Ok(next.unwrap_or(0))
-}
-
-fn insert(sql: &Sql<'_>, run: RunId, n: u64, at: Timestamp, body: &Body) -> Result<(), StoreError> {
+fn insert(sql: &Sql<'_>, run: RunId, n: u64, at: Timestamp, observed: bool, body: &str) -> Result<(), StoreError> {
     sql.execute(
         "INSERT INTO record (run, n, at, observed, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![key(run), signed(n), nanos(at), matches!(body, Body::Observation(_)), json(body, "record.body")?],
+        params![key(run), signed(n), nanos(at), observed, body],
     )
     .map(drop)
 }
