@@ -29,6 +29,11 @@ const HOMES: &[(&str, &[&str])] = &[
     ("crossterm", &["tui"]),
     ("tui_logger", &["tui"]),
     ("axum", &["lab"]),
+    // The one place where muster is asked: NetBox's webhooks. Its limits are of hyper itself, not of axum's server.
+    ("hyper", &["inventory/push"]),
+    // A database that is only listened to; nothing is read from it, so that it is no client of NetBox.
+    ("tokio_postgres", &["inventory/push"]),
+    ("async_nats", &["clients/nats"]),
     ("clap", &["cli"]),
 ];
 

@@ -13,6 +13,8 @@ mod door;
 mod fleet;
 #[path = "real/netbox.rs"]
 mod netbox;
+#[path = "real/push.rs"]
+mod push;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

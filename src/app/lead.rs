@@ -9,6 +9,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::beside::spawn_beside;
 use super::feed::FeedEvent;
 use super::handle::{AppError, OpenError};
 use crate::activities::env::Env;
@@ -145,8 +146,9 @@ impl Office {
 
     fn observe(&self, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
+        let notifier = spawn_beside(&self.env, &self.devices, stop, &mut tasks);
         let (observer, cancel) = (Arc::clone(&self.devices), stop.clone());
-        tasks.spawn(async move { observer.run(cancel, || {}).await });
+        tasks.spawn(async move { observer.run(cancel, || notifier.iter().for_each(|notifier| notifier.look())).await });
         let (observers, env, cancel) = (self.node_observers(), Arc::clone(&self.env), stop.clone());
         tasks.spawn(async move { nodes::run_all(observers, cancel, &env.refresh_nodes, || {}).await });
         tasks

@@ -2,6 +2,7 @@
 
 mod backfill;
 mod batch;
+mod beside;
 mod feed;
 mod fleet;
 mod handle;

@@ -3,6 +3,7 @@
 pub mod http;
 pub mod ironic;
 pub mod keystone;
+pub mod nats;
 pub mod netbox;
 pub mod redfish;
 pub mod rehearsal;

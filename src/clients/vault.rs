@@ -125,6 +125,21 @@ impl Vault {
         }
     }
 
+    /// As [`Vault::resolve`], for whoever must not be held up by a file system that hangs.
+    pub async fn resolve_soon(&self, reference: &SecretRef) -> Result<SecretString, VaultError> {
+        let path = match reference {
+            SecretRef::Env(_) => return self.resolve(reference),
+            SecretRef::Vault { item, field } => return self.ask(item, field).await,
+            SecretRef::File(path) => path.clone(),
+        };
+        let (vault, reference) = (self.clone(), reference.clone());
+        let read = tokio::task::spawn_blocking(move || vault.resolve(&reference));
+        match tokio::time::timeout(self.patience, read).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) | Err(_) => Err(VaultError::NoAnswer { path, patience: self.patience }),
+        }
+    }
+
     /// Name of the item with a host's BMC credential.
     pub fn bmc_item(&self, host: &str) -> String {
         self.settings.bmc_item.replace("{host}", host)

@@ -11,10 +11,11 @@ use toml::de::DeTable;
 use super::error::{ConfigError, ConfigErrors};
 use super::nearest::nearest;
 use super::settings::{
-    ConsoleSettings, Limits, NetboxFields, NetboxSettings, Settings, SiteSettings, VaultKind, VaultSettings,
+    ConsoleSettings, Limits, NetboxFields, NetboxSettings, PushSettings, Settings, SiteSettings, VaultKind,
+    VaultSettings,
 };
 use super::table::{Doc, Section, shown};
-use super::{ironic, site};
+use super::{ironic, nats, push, site};
 
 /// A configuration is a page or two; a file beyond this is another one.
 const FILE_MAX: usize = 1024 * 1024;
@@ -104,6 +105,7 @@ fn parse_all(text: &str, file: &str, folder: &Path) -> Result<Loaded, ConfigErro
 /// Every table, each with all of its mistakes. `None` only where a mistake was told.
 fn whole_file(root: Section<'_>) -> Option<Settings> {
     let netbox = root.required("netbox").and_then(|item| item.section()).and_then(netbox);
+    let nats = root.section("nats").map_or(Some(None), |section| nats::nats(section).map(Some));
     let vault = root.section("vault").map_or_else(|| Some(default_vault()), vault);
     let ironic_sections = root.named("ironic");
     let mut instances = IndexMap::new();
@@ -143,7 +145,8 @@ fn whole_file(root: Section<'_>) -> Option<Settings> {
     if ironic_failed || sites_failed {
         return None;
     }
-    Some(Settings { netbox: netbox?, vault: vault?, ironic: instances, sites, limits, console })
+    let (netbox, push) = netbox?;
+    Some(Settings { netbox, push, nats: nats?, vault: vault?, ironic: instances, sites, limits, console })
 }
 
 /// Names that a site gives have to exist, and each device class may have one owner at a site (R1).
@@ -175,7 +178,7 @@ fn check_ironic(
     }
 }
 
-fn netbox(t: Section<'_>) -> Option<NetboxSettings> {
+fn netbox(t: Section<'_>) -> Option<(NetboxSettings, Option<PushSettings>)> {
     let (url, token) = (t.url("url"), t.secret("token"));
     let trust = t.trust("trust");
     let timeout = t.seconds_or("timeout_s", Duration::from_secs(30), REQUEST_MAX);
@@ -185,8 +188,10 @@ fn netbox(t: Section<'_>) -> Option<NetboxSettings> {
         t.fault_at("resync_s", "is shorter than poll_s: every poll would be a full read");
     }
     let fields = t.section("fields").map_or_else(default_fields, fields);
+    let push = t.section("push").map_or(Some(None), |section| push::push(section, poll).map(Some));
     t.finish();
-    Some(NetboxSettings { url: url?, token: token?, trust, timeout, poll, resync, fields })
+    let settings = NetboxSettings { url: url?, token: token?, trust, timeout, poll, resync, fields };
+    Some((settings, push?))
 }
 
 fn default_fields() -> NetboxFields {

@@ -3,8 +3,10 @@
 mod error;
 mod ironic;
 mod load;
+mod nats;
 mod nearest;
 pub mod paths;
+mod push;
 pub mod settings;
 mod site;
 mod table;

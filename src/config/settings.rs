@@ -1,6 +1,7 @@
 //! The settings as the program uses them: validated, with every default filled in.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +17,10 @@ use crate::domain::request::{Budgets, Routing, SiteOptions};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub netbox: NetboxSettings,
+    /// `None`: NetBox is only polled (O9).
+    pub push: Option<PushSettings>,
+    /// `None`: nothing is told to NATS (O10).
+    pub nats: Option<NatsSettings>,
     pub vault: VaultSettings,
     /// Ironic instances by name, in the order of the file.
     pub ironic: IndexMap<String, IronicInstance>,
@@ -67,6 +72,84 @@ pub struct NetboxSettings {
     pub resync: Duration,
     /// Custom fields, by their meaning here.
     pub fields: NetboxFields,
+}
+
+/// `[netbox.push]`: NetBox tells what to read again, and is polled less often while it does (O9).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushSettings {
+    /// Between two delta reads while a source is well; `[netbox] poll_s` where none is.
+    pub poll: Duration,
+    pub webhook: Option<WebhookSettings>,
+    pub postgres: Option<PostgresSettings>,
+}
+
+/// `[netbox.push.webhook]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookSettings {
+    pub listen: SocketAddr,
+    /// Where NetBox posts to; begins with a slash.
+    pub path: String,
+    /// What NetBox's webhook signs with.
+    pub secret: SecretRef,
+    /// Without an event for so long the receiver is not counted on.
+    pub silence: Duration,
+}
+
+/// `[netbox.push.postgres]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresSettings {
+    pub host: String,
+    pub port: u16,
+    pub database: String,
+    pub user: String,
+    pub password: SecretRef,
+    /// Whether the connection is TLS; there is no silent way back to clear text.
+    pub tls: bool,
+    pub trust: Trust,
+    /// An identifier of lower case letters, digits and underscores: it stands in a statement.
+    pub channel: String,
+}
+
+/// `[nats]`: what changed in the projection is told to others (O10).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NatsSettings {
+    /// `nats://host:port` or `tls://host:port`; the first that answers is taken.
+    pub servers: Vec<Url>,
+    pub auth: NatsAuth,
+    pub trust: Trust,
+    /// First segment of every subject.
+    pub prefix: String,
+    pub publish_devices: bool,
+    /// Asks for sites in `cable_sites`, too.
+    pub publish_cables: bool,
+    /// NetBox slugs of the sites whose cables are told; none: no cable is.
+    pub cable_sites: Vec<String>,
+    /// Messages that wait for a server; what comes beyond is dropped and counted.
+    pub queue: usize,
+}
+
+/// How NATS is told who this is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NatsAuth {
+    None,
+    User {
+        username: String,
+        password: SecretRef,
+    },
+    Token(SecretRef),
+    /// The content of a `.creds` file: a JWT and the seed that signs for it.
+    Creds(SecretRef),
+}
+
+impl NatsSettings {
+    /// Whether cables are told: both the flag and the filter ask for it.
+    pub fn tells_cables(&self) -> bool {
+        self.publish_cables && !self.cable_sites.is_empty()
+    }
+
+    pub fn tells_anything(&self) -> bool {
+        self.publish_devices || self.tells_cables()
+    }
 }
 
 /// Names of the NetBox custom fields that enrollment reads or writes.

@@ -393,7 +393,10 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost",
+        // Of a scheme that the web does not know, an IPv4 address is taken for a name.
+        Some(url::Host::Domain(name)) => {
+            name == "localhost" || name.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        }
         None => false,
     }
 }

@@ -2,4 +2,6 @@
 
 pub mod ironic;
 pub mod netbox;
+pub mod notify;
 pub mod project;
+pub mod push;

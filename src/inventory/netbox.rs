@@ -4,7 +4,9 @@ mod devices;
 mod queue;
 mod schedule;
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::{Mutex, Notify};
@@ -33,6 +35,10 @@ pub struct Observer {
     queue: Queue,
     /// Somebody wants a full sync now.
     wants_all: AtomicBool,
+    /// Somebody wants a delta now.
+    wants_delta: AtomicBool,
+    /// Between two deltas, where push lets them be rarer (O9).
+    stretched: std::sync::Mutex<Option<Duration>>,
     /// There is something to do before the next cadence.
     woken: Notify,
 }
@@ -80,6 +86,8 @@ impl Observer {
             seen: Mutex::new(Seen::default()),
             queue: Queue::default(),
             wants_all: AtomicBool::new(false),
+            wants_delta: AtomicBool::new(false),
+            stretched: std::sync::Mutex::new(None),
             woken: Notify::new(),
         }
     }
@@ -118,6 +126,19 @@ impl Observer {
         self.woken.notify_one();
     }
 
+    /// Asks the running observer for a delta, without waiting for it.
+    pub fn delta_soon(&self) {
+        self.wants_delta.store(true, Ordering::Relaxed);
+        self.woken.notify_one();
+    }
+
+    /// Takes another cadence for deltas from now on, since changes are told by push; `None`: the configured one (O9). The
+    /// resync stays as it is.
+    pub fn stretch(&self, poll: Option<Duration>) {
+        *self.stretched.lock().unwrap_or_else(PoisonError::into_inner) = poll;
+        self.woken.notify_one();
+    }
+
     /// Asks the running observer to read these devices (NetBox's ids) at once, without waiting for it: somebody heard that
     /// they, or parts of them, were changed, made or deleted. An id is remembered until it was read, however often it is
     /// named. That NetBox has no such device any more is believed only where it says so for this one (see `queue`).
@@ -136,6 +157,10 @@ impl Observer {
         loop {
             if self.wants_all.swap(false, Ordering::Relaxed) {
                 schedule.want(Task::Resync, Instant::now());
+            }
+            schedule.stretch(*self.stretched.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+            if self.wants_delta.swap(false, Ordering::Relaxed) {
+                schedule.want(Task::Delta, Instant::now());
             }
             let Some(task) = schedule.due(Instant::now(), !self.queue.is_empty()) else {
                 tokio::select! {

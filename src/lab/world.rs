@@ -33,6 +33,7 @@ use super::ironic::Ironic;
 use super::ironic::task::{self, Step};
 use super::ledger::{Ledger, Note};
 use super::machine::{Machine, PowerAction, Spell};
+use super::netbox::webhook::Webhook;
 use super::records::Records;
 
 /// How long things take, in lab seconds.
@@ -120,6 +121,7 @@ struct Inner {
     ledger: Ledger,
     rules: Rules,
     state: Mutex<State>,
+    webhook: Mutex<Option<Webhook>>,
 }
 
 /// The locked world, brought up to date. Never held across an await.
@@ -154,13 +156,23 @@ impl World {
             next: 0,
             clock: clock.clone(),
         };
-        let inner = Inner { clock, ledger: Ledger::default(), rules: Rules::default(), state: Mutex::new(state) };
+        let (ledger, rules, webhook) = (Ledger::default(), Rules::default(), Mutex::new(None));
+        let inner = Inner { clock, ledger, rules, state: Mutex::new(state), webhook };
         World { inner: Arc::new(inner) }
     }
 
     /// The clock: lab time, speed, sleeping.
     pub fn clock(&self) -> &Clock {
         &self.inner.clock
+    }
+
+    /// Where NetBox tells of changes; nowhere in the beginning.
+    pub fn webhook(&self) -> Option<Webhook> {
+        self.inner.webhook.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set_webhook(&self, webhook: Option<Webhook>) {
+        *self.inner.webhook.lock().unwrap_or_else(PoisonError::into_inner) = webhook;
     }
 
     /// Lab time now.

@@ -35,6 +35,15 @@ impl Store {
         .await
     }
 
+    /// Takes a system out that is asked no more.
+    pub async fn forget_sync(&self, key: &str) -> Result<(), StoreError> {
+        if !self.syncs()?.iter().any(|known| known.key == key) {
+            return Ok(());
+        }
+        let key = key.to_owned();
+        self.write(move |sql| sql.execute("DELETE FROM sync WHERE key = ?1", params![key]).map(drop)).await
+    }
+
     /// All systems that were ever asked, by key.
     pub fn syncs(&self) -> Result<Vec<SyncState>, StoreError> {
         self.read(syncs)

@@ -24,6 +24,11 @@ use error::chain;
 use message::sensitive;
 use trust::{nobody, only_ca, pinned};
 
+/// TLS as `trust` wants it, for the clients of other protocols.
+pub fn tls(trust: &Trust) -> Result<rustls::ClientConfig, String> {
+    trust::config(trust)
+}
+
 /// The largest body that is read. NetBox pages of 1000 devices with context stay below 4 MB.
 pub const BODY_MAX: usize = 32 * 1024 * 1024;
 

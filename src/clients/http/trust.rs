@@ -4,7 +4,40 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
+use rustls_platform_verifier::BuilderVerifierExt;
 use sha2::{Digest, Sha256};
+
+use crate::config::settings::Trust;
+
+/// TLS for a client that is not reqwest's, with the same meaning of `trust`.
+pub(super) fn config(trust: &Trust) -> Result<rustls::ClientConfig, String> {
+    let text = |e: rustls::Error| e.to_string();
+    match trust {
+        Trust::Ca(path) => {
+            let told = |cause: String| format!("{}: {cause}", path.display());
+            only_ca(&std::fs::read(path).map_err(|e| told(e.to_string()))?).map_err(told)
+        }
+        Trust::Pinned(fingerprint) => pinned(*fingerprint).map_err(text),
+        Trust::Anything => {
+            verified_by(Arc::new(OneCertificate { fingerprint: None, provider: provider() })).map_err(text)
+        }
+        Trust::System => {
+            let builder = rustls::ClientConfig::builder_with_provider(provider());
+            let builder = builder.with_safe_default_protocol_versions().map_err(text)?;
+            Ok(builder.with_platform_verifier().map_err(text)?.with_no_client_auth())
+        }
+    }
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn verified_by(verifier: Arc<OneCertificate>) -> Result<rustls::ClientConfig, rustls::Error> {
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&verifier.provider));
+    let builder = builder.with_safe_default_protocol_versions()?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
 
 /// Trusts what these authorities signed, and nothing else.
 pub(super) fn only_ca(pem: &[u8]) -> Result<rustls::ClientConfig, String> {
@@ -29,21 +62,18 @@ pub(super) fn nobody() -> Result<rustls::ClientConfig, rustls::Error> {
 
 /// Trusts the certificate with this SHA-256 fingerprint, and no other.
 pub(super) fn pinned(fingerprint: [u8; 32]) -> Result<rustls::ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        rustls::ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
-    let verifier = Arc::new(PinnedCertificate { fingerprint, provider });
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    verified_by(Arc::new(OneCertificate { fingerprint: Some(fingerprint), provider: provider() }))
 }
 
 /// Trusts exactly one certificate, whatever its name, issuer or date.
 #[derive(Debug)]
-struct PinnedCertificate {
-    fingerprint: [u8; 32],
+struct OneCertificate {
+    /// `None`: any one, which is the visible opt-out.
+    fingerprint: Option<[u8; 32]>,
     provider: Arc<rustls::crypto::CryptoProvider>,
 }
 
-impl ServerCertVerifier for PinnedCertificate {
+impl ServerCertVerifier for OneCertificate {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -52,7 +82,7 @@ impl ServerCertVerifier for PinnedCertificate {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if Sha256::digest(end_entity)[..] == self.fingerprint {
+        if self.fingerprint.is_none_or(|fingerprint| Sha256::digest(end_entity)[..] == fingerprint) {
             Ok(ServerCertVerified::assertion())
         } else {
             Err(rustls::Error::General("the certificate is not the pinned one".to_owned()))

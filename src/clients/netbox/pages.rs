@@ -38,7 +38,17 @@ macro_rules! identified {
     };
 }
 
-identified!(DeviceRecord, SiteRecord, DeviceTypeRecord, RoleRecord, InterfaceRecord, CableRecord, TagRecord, OnlyId);
+identified!(
+    DeviceRecord,
+    SiteRecord,
+    DeviceTypeRecord,
+    RoleRecord,
+    InterfaceRecord,
+    CableRecord,
+    TagRecord,
+    OnlyId,
+    InterfaceOwner
+);
 
 impl NetBox {
     /// All rows of a list under a filter.

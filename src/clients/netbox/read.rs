@@ -1,13 +1,16 @@
 //! What muster reads of NetBox. NetBox ignores filters that it does not know, so every filtered list is filtered once more
 //! here.
 
+use std::collections::BTreeSet;
+
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 
 use super::error::NetBoxError;
 use super::pages::{AT_ONCE, Listing};
 use super::records::{
-    CableRecord, DeviceRecord, DeviceTypeRecord, InterfaceRecord, IpAddressRecord, OnlyId, RoleRecord, SiteRecord,
+    CableRecord, DeviceRecord, DeviceTypeRecord, InterfaceOwner, InterfaceRecord, IpAddressRecord, OnlyId, RoleRecord,
+    SiteRecord,
 };
 use super::{NetBox, Versioned};
 
@@ -94,6 +97,12 @@ impl NetBox {
         let mut found: Vec<InterfaceRecord> = self.by_ids("/api/dcim/interfaces/", ids, Some(INTERFACE_FIELDS)).await?;
         found.retain(|interface| ids.contains(&interface.id));
         Ok(found)
+    }
+
+    /// The devices that these interfaces belong to. Interfaces that are gone have none.
+    pub async fn devices_of_interfaces(&self, ids: &[u64]) -> Result<BTreeSet<u64>, NetBoxError> {
+        let found: Vec<InterfaceOwner> = self.by_ids("/api/dcim/interfaces/", ids, Some("id,device")).await?;
+        Ok(found.into_iter().filter(|row| ids.contains(&row.id)).map(|row| row.device.id).collect())
     }
 
     /// Cables by their ids.

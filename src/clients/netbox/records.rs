@@ -45,6 +45,13 @@ pub struct OnlyId {
     pub id: u64,
 }
 
+/// An interface, of which only the device is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct InterfaceOwner {
+    pub id: u64,
+    pub device: OnlyId,
+}
+
 /// A choice as NetBox reads it out: `{"value": "staged", "label": "Staged"}`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(expecting = "an object with 'value' and 'label'")]

@@ -47,6 +47,14 @@ impl Schedule {
         }
     }
 
+    /// Takes another cadence for deltas; `None`: the configured one. A shorter one counts at once.
+    pub fn stretch(&mut self, poll: Option<Duration>, now: Instant) {
+        let poll = poll.map_or(self.poll, |poll| poll.max(FASTEST));
+        if poll != self.delta.1 {
+            self.delta = (self.delta.0.min(now + poll), poll);
+        }
+    }
+
     /// What is to be read now.
     pub fn due(&self, now: Instant, queued: bool) -> Option<Task> {
         if now < self.hold {

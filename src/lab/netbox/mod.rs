@@ -5,6 +5,7 @@ mod filter;
 mod kind;
 mod page;
 mod render;
+pub mod webhook;
 mod write;
 
 use axum::Router;
@@ -90,6 +91,9 @@ async fn answer(State(netbox): State<NetBox>, request: Request) -> Response {
     let query = pairs(parts.uri.query().unwrap_or_default());
     let mut answer = match netbox.reply(&parts.method, &path, query, &parts.headers, &bytes) {
         Ok(Some(reply)) => {
+            if parts.method == Method::PATCH {
+                netbox.announce(&reply.body);
+            }
             let mut response = json_answer(reply.status, &reply.body);
             let mut set = |name: HeaderName, text: Option<String>| {
                 if let Some(value) = text.and_then(|text| HeaderValue::from_str(&text).ok()) {
@@ -166,6 +170,19 @@ impl NetBox {
                 Ok(Some(Reply { etag: render.etag(kind, id), ..Reply::ok(shown) }))
             }
             _ => write::write(&mut state.records, &self.base, &asked, body, now).map(Some),
+        }
+    }
+
+    /// Tells of devices that were written, without holding up the answer.
+    fn announce(&self, body: &Value) {
+        let one = std::slice::from_ref(body);
+        for device in body.as_array().map_or(one, Vec::as_slice) {
+            let (world, device) = (self.world.clone(), device.clone());
+            tokio::spawn(async move {
+                if let Err(error) = webhook::tell(&world, "updated", "dcim.device", device, Value::Null).await {
+                    tracing::debug!(%error, "the lab's webhook was not taken");
+                }
+            });
         }
     }
 
