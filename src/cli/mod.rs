@@ -8,6 +8,7 @@ mod demo;
 mod enroll;
 mod exit;
 mod inventory;
+mod leave;
 mod list;
 mod log;
 mod open;

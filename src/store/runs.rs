@@ -6,12 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use super::handle::{Sql, Store};
+use super::proofs;
 use super::queue::placed;
 use super::rows::{bad, from_json, get, json, key, nanos, run_id, signed, time, time_maybe, unsigned};
 use crate::domain::event::{Body, Event, Observation, Outcome, RunRecord, WaitReason};
 use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
 use crate::domain::phase::Phase;
+use crate::domain::proof;
 use crate::domain::queue::Queued;
 use crate::domain::request::EnrollRequest;
 use crate::workflows::enroll;
@@ -144,7 +146,7 @@ impl Store {
     ) -> Result<Vec<RunRecord>, StoreError> {
         // Put into words here: the writer's thread serves all runs, and does nothing that another one could.
         let texts = events.iter().map(|(_, body)| json(body, "record.body")).collect::<Result<Vec<_>, StoreError>>()?;
-        self.write_checked(move |sql| {
+        let appended = self.write_checked(move |sql| {
             let (status, found) = end_of(sql, run)?;
             if !status.is_active() {
                 return Err(StoreError::RunFinished(run));
@@ -153,9 +155,13 @@ impl Store {
                 return Err(StoreError::JournalMoved { run, expected: expect_n, found });
             }
             let mut records = Vec::with_capacity(events.len());
+            let mut unproven = false;
             for ((n, (at, body)), text) in (expect_n..).zip(events).zip(&texts) {
                 insert(sql, run, n, at, matches!(body, Body::Observation(_)), text)?;
                 project(sql, run, at, &body)?;
+                if let Body::Journal(Event::Finished { outcome }) = &body {
+                    unproven = settle_proof(sql, run, outcome)?;
+                }
                 records.push(RunRecord { run, n, at, body });
             }
             appended(sql, run, expect_n, records.len())?;
@@ -165,9 +171,13 @@ impl Store {
                     params![key(run)],
                 )?;
             }
-            Ok(records)
-        })
-        .await
+            Ok((records, unproven))
+        });
+        let (records, unproven) = appended.await?;
+        if unproven {
+            self.fleet_changed();
+        }
+        Ok(records)
     }
 
     /// All records of a run, in their order.
@@ -323,6 +333,18 @@ fn project(sql: &Sql<'_>, run: RunId, at: Timestamp, body: &Body) -> Result<(), 
         Body::Journal(_) | Body::Observation(_) => {}
     }
     Ok(())
+}
+
+/// What the end of a run means for its device's proof, in the same commit: no crash comes between the two (T4, T5).
+fn settle_proof(sql: &Sql<'_>, run: RunId, outcome: &Outcome) -> Result<bool, StoreError> {
+    let read = |row: &Row<'_>| Ok(serde_json::from_str::<Event>(&get::<String>(row, "body", "record")?).ok());
+    // A record that this version can't read names no node: the proof stays.
+    let journal =
+        sql.all("SELECT body FROM record WHERE run = ?1 AND observed = 0 ORDER BY n", params![key(run)], read)?;
+    let Some(identity) = proof::failed(journal.iter().flatten(), outcome) else { return Ok(false) };
+    let host =
+        sql.first("SELECT host FROM run WHERE id = ?1", params![key(run)], |row| get::<String>(row, "host", "run"))?;
+    host.map_or(Ok(false), |host| proofs::failed(sql, &host, &identity))
 }
 
 pub(super) fn read_record(run: RunId, row: &Row<'_>) -> Result<RunRecord, StoreError> {
