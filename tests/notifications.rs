@@ -12,11 +12,17 @@ use std::time::{Duration, Instant};
 use door::Door;
 use futures::StreamExt;
 use jiff::Timestamp;
+use muster::app::App;
 use muster::clients::nats::{Nats, NatsError};
 use muster::clients::vault::Vault;
-use muster::config::settings::{NatsAuth, NatsSettings, SecretRef, Trust, VaultKind, VaultSettings};
+use muster::config::settings::{
+    NatsAuth, NatsSettings, PushSettings, SecretRef, Trust, VaultKind, VaultSettings, WebhookSettings,
+};
 use muster::domain::device::Device;
 use muster::inventory::notify::{CableChange, CableEnd, Change, Notifier, SYSTEM};
+use muster::lab::Lab;
+use muster::lab::netbox::webhook::{self, Webhook};
+use muster::lab::scenario::Scenario;
 use muster::store::Store;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -289,6 +295,59 @@ async fn each_flag_is_of_its_own_and_cables_are_told_at_the_sites_of_the_filter(
     let rig = Rig::start(&only_devices, vec![]).await;
     rig.notifier.cables(&[cable(7, Change::Added, ends)]);
     nothing_more(&rig, &mut all, 9).await;
+}
+
+/// Proves: O9, O10
+#[tokio::test]
+async fn the_leader_takes_a_webhook_tells_what_it_changed_and_shows_the_health_of_both() {
+    let Some(server) = Server::start("") else { return };
+    let mut all = server.listen().await;
+    let lab = Lab::start(Scenario::demo().unwrap(), 100.0).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = muster::config::load(&lab.write_config(&folder.path().join("etc")).unwrap()).unwrap();
+    let bare = settings.clone();
+    let never = Duration::from_secs(7200);
+    (settings.netbox.poll, settings.netbox.resync) = (never, never);
+    let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let hook = secret(folder.path(), "hook", "of the hook");
+    let webhook = WebhookSettings { listen, path: "/netbox".into(), secret: hook, silence: never };
+    settings.push = Some(PushSettings { poll: never, webhook: Some(webhook), postgres: None });
+    settings.nats = Some(server.settings());
+    let state = folder.path().join("state");
+    let app = App::open(settings, &state).await.unwrap();
+    // A new inventory is news.
+    let devices = lab.world().lock().records.devices.len();
+    for _ in 0..devices {
+        let (subject, payload) = next(&mut all).await;
+        assert!(subject.ends_with(".updated") && payload["change"] == "added", "{subject} {payload}");
+    }
+    let (id, name) = {
+        let mut world = lab.world().lock();
+        let device = world.records.devices.values_mut().next().unwrap();
+        device.serial = "AFTER".into();
+        (device.id, device.name.clone())
+    };
+    let url = format!("http://{listen}/netbox").parse().unwrap();
+    lab.world().set_webhook(Some(Webhook { url, secret: "of the hook".to_owned().into() }));
+    let status = webhook::tell(lab.world(), "updated", "dcim.device", json!({"id": id}), Value::Null).await;
+    assert_eq!(status.unwrap(), Some(204));
+    let (_, payload) = next(&mut all).await;
+    assert_eq!((&payload["name"], &payload["fields"]), (&json!(name), &json!(["serial"])));
+    let systems = |app: &App| app.fleet().unwrap().systems.into_iter().map(|s| (s.name, s.error)).collect::<Vec<_>>();
+    let shown = systems(&app);
+    for system in ["nats", "netbox push webhook"] {
+        assert!(shown.contains(&(system.to_owned(), None)), "{shown:?}");
+    }
+    app.shutdown().await;
+    drop(app);
+    // What is not configured any more is no system any more.
+    let app = App::open(bare, &state).await.unwrap();
+    let began = Instant::now();
+    while systems(&app).iter().any(|(name, _)| name == "nats" || name.contains("push")) {
+        assert!(began.elapsed() < PATIENCE, "{:?}", systems(&app));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    app.shutdown().await;
 }
 
 /// Proves: O10, G12

@@ -7,6 +7,8 @@ mod binary;
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/counting.rs"]
 mod counting;
+#[path = "real/doctor.rs"]
+mod doctor;
 #[path = "support/door.rs"]
 mod door;
 #[path = "real/fleet.rs"]

@@ -3,6 +3,7 @@
 mod backfill;
 mod batch;
 mod beside;
+pub mod doctor;
 mod feed;
 mod fleet;
 mod handle;

@@ -59,6 +59,8 @@ pub enum Command {
         #[command(subcommand)]
         command: PlatformClass,
     },
+    /// Look whether what muster needs of NetBox is there: the token, and each permission. Nothing is changed.
+    Doctor(Doctor),
     /// The configuration.
     Config {
         #[command(subcommand)]
@@ -136,6 +138,13 @@ pub struct Plan {
     #[command(flatten)]
     pub switches: Switches,
     /// One JSON object a line, one for each host.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// One JSON object a line, one for each thing that was looked at, and at the end a summary.
     #[arg(long)]
     pub json: bool,
 }

@@ -5,6 +5,7 @@ mod backfill;
 mod batch;
 mod config;
 mod demo;
+mod doctor;
 mod enroll;
 mod exit;
 mod inventory;
@@ -64,6 +65,7 @@ async fn dispatch(arguments: Arguments) -> Result<Exit, Ending> {
         Some(Command::PlatformClass { command: args::PlatformClass::Backfill(command) }) => {
             backfill::backfill(&place, command).await
         }
+        Some(Command::Doctor(command)) => doctor::doctor(&place, command).await,
         Some(Command::Config { command }) => config::config(&place, command),
         Some(Command::Completions { shell }) => {
             let mut command = Arguments::command();

@@ -3,6 +3,7 @@
 pub mod error;
 pub mod failure;
 pub mod pages;
+pub mod permissions;
 pub mod read;
 pub mod records;
 pub mod write;

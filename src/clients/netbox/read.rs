@@ -112,7 +112,7 @@ impl NetBox {
         Ok(found)
     }
 
-    async fn by_ids<T: serde::de::DeserializeOwned + super::pages::Identified>(
+    pub(super) async fn by_ids<T: serde::de::DeserializeOwned + super::pages::Identified>(
         &self,
         path: &str,
         ids: &[u64],

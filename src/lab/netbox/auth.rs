@@ -2,8 +2,11 @@
 
 use axum::http::StatusCode;
 
+use serde_json::{Value, json};
+
 use super::super::records::Token;
 use super::Refusal;
+use super::kind::Kind;
 
 /// The token of a request, or why it is refused.
 pub(super) fn check(tokens: &[Token], header: Option<&str>) -> Result<Token, Refusal> {
@@ -32,6 +35,42 @@ pub(super) fn check(tokens: &[Token], header: Option<&str>) -> Result<Token, Ref
         Some(token) => Ok(token.clone()),
         None => refused(&format!("Invalid v{version} token")),
     }
+}
+
+/// Whose token it is, with what is granted.
+pub(super) fn account(token: &Token) -> Value {
+    let every = [
+        "dcim.site",
+        "dcim.location",
+        "dcim.rack",
+        "dcim.manufacturer",
+        "dcim.devicetype",
+        "dcim.devicerole",
+        "dcim.device",
+        "dcim.interface",
+        "dcim.macaddress",
+        "dcim.cable",
+        "ipam.ipaddress",
+        "extras.tag",
+    ];
+    let mut grants = vec![];
+    if token.view {
+        grants.push(json!({"id": 1, "name": "lab reads", "enabled": true, "object_types": every, "actions": ["view"]}));
+    }
+    if token.view && token.write {
+        grants.push(json!({"id": 2, "name": "lab changes", "enabled": true, "object_types": ["dcim.device"], "actions": ["change"]}));
+        grants.push(json!({"id": 3, "name": "lab notes", "enabled": true, "object_types": ["extras.journalentry"], "actions": ["add"]}));
+    }
+    json!({"id": 2, "username": "muster", "is_active": true, "groups": [], "permissions": grants})
+}
+
+/// What OPTIONS tells of a list: the fields of each method that the account may use.
+pub(super) fn options(token: &Token, kind: Kind) -> Value {
+    let mut answer = json!({"name": kind.noun(), "renders": ["application/json"], "parses": ["application/json"]});
+    if token.view && token.write && kind == Kind::Devices {
+        answer["actions"] = json!({"PUT": {"status": {"type": "field", "required": false, "read_only": false}}});
+    }
+    answer
 }
 
 /// What an account may not do.

@@ -144,6 +144,10 @@ impl NetBox {
         let (kind, id) = match segments[..] {
             ["api"] => return token.map(|_| Some(Reply::ok(self.root()))).map_err(|r| (r, None)),
             ["api", "status"] => return token.map(|_| Some(Reply::ok(status()))).map_err(|r| (r, None)),
+            ["api", "authentication-check"] => {
+                return token.map(|token| Some(Reply::ok(auth::account(&token)))).map_err(|r| (r, None));
+            }
+            ["api", "users", ..] => return Err((token.map_or_else(|r| r, |_| auth::forbidden()), None)),
             ["api", "core", "object-changes"] => {
                 return Err((token.map_or_else(|r| r, |_| auth::forbidden()), None));
             }
@@ -153,6 +157,9 @@ impl NetBox {
         };
         let Some(kind) = kind.filter(|_| segments.len() == 3 || id.is_some()) else { return Ok(None) };
         let token = token.map_err(|r| (r, None))?;
+        if method == Method::OPTIONS {
+            return Ok(Some(Reply::ok(auth::options(&token, kind))));
+        }
         if !token.view {
             return Err((auth::forbidden(), None));
         }

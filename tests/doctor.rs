@@ -1,0 +1,111 @@
+//! `muster doctor` on the lab: what it says of good and of bad tokens, and that it changes nothing.
+
+use muster::app::doctor::{Check, Level, doctor};
+use muster::config::settings::{SecretRef, Settings};
+use muster::lab::Lab;
+use muster::lab::ledger::System;
+use muster::lab::records::Token;
+use muster::lab::scenario::Scenario;
+
+struct Rig {
+    lab: Lab,
+    settings: Settings,
+    folder: tempfile::TempDir,
+}
+
+async fn rig() -> Rig {
+    let lab = Lab::start(Scenario::demo().unwrap(), 100.0).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = muster::config::load(&lab.write_config(&folder.path().join("etc")).unwrap()).unwrap();
+    Rig { lab, settings, folder }
+}
+
+impl Rig {
+    async fn look(&self) -> Vec<Check> {
+        let mut told = Vec::new();
+        let checks = doctor(&self.settings, &mut |check| told.push(check.clone())).await.unwrap();
+        assert_eq!(told, checks, "each line is told when it is known");
+        checks
+    }
+
+    /// Looks with a token of this form.
+    async fn look_with(&mut self, token: Token) -> Vec<Check> {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.folder.path().join("token");
+        std::fs::write(&path, &token.secret).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        self.settings.netbox.token = SecretRef::File(path);
+        self.lab.world().lock().records.tokens.push(token);
+        self.look().await
+    }
+}
+
+fn at<'c>(checks: &'c [Check], name: &str) -> &'c Check {
+    checks.iter().find(|check| check.check == name).unwrap_or_else(|| panic!("no line '{name}': {checks:#?}"))
+}
+
+/// Proves: O12
+#[tokio::test]
+async fn a_good_token_gets_a_line_for_each_permission_and_nothing_is_written() {
+    let rig = rig().await;
+    let checks = rig.look().await;
+    for object in ["device", "interface", "cable", "macaddress", "site", "location", "rack", "devicetype", "devicerole"]
+    {
+        assert_eq!(at(&checks, &format!("netbox.view.dcim.{object}")).level, Level::Ok, "{checks:#?}");
+    }
+    assert_eq!(at(&checks, "netbox.view.ipam.ipaddress").level, Level::Ok);
+    assert_eq!(at(&checks, "netbox.change.dcim.device").level, Level::Ok);
+    // The lab's account may write journal entries, which muster does not.
+    let more = at(&checks, "netbox.more.extras.journalentry");
+    assert!(more.level == Level::Warn && more.message.contains("'add'"), "{more:?}");
+    assert_eq!(checks.iter().filter(|check| check.check.starts_with("netbox.more.")).count(), 1);
+    assert!(checks.iter().all(|check| check.level == Level::Ok || (check.owner.is_some() && check.action.is_some())));
+    let ledger = rig.lab.ledger();
+    assert!(ledger.len() > 20 && ledger.iter().all(|entry| entry.system == System::Netbox), "{ledger:#?}");
+    let written: Vec<_> =
+        ledger.iter().filter(|entry| entry.write || !["GET", "OPTIONS"].contains(&entry.method.as_str())).collect();
+    assert!(written.is_empty(), "{written:#?}");
+}
+
+/// Proves: O12
+#[tokio::test]
+async fn tokens_that_see_nothing_or_may_not_write_are_told_line_by_line() {
+    let mut rig = rig().await;
+    let nothing = Token { secret: "nbt_none.none".into(), write: true, view: false };
+    let checks = rig.look_with(nothing).await;
+    for object in ["dcim.device", "dcim.interface", "dcim.site", "ipam.ipaddress", "extras.tag"] {
+        let view = at(&checks, &format!("netbox.view.{object}"));
+        assert_eq!(view.level, Level::Fail, "{view:?}");
+        assert_eq!(view.action.as_deref(), Some(&*format!("grant 'muster' 'view' on {object} in NetBox")));
+    }
+    assert_eq!(at(&checks, "netbox.change.dcim.device").level, Level::Fail);
+    let reads = Token { secret: "nbt_reads.reads".into(), write: false, view: true };
+    let checks = rig.look_with(reads).await;
+    assert_eq!(at(&checks, "netbox.view.dcim.device").level, Level::Ok);
+    let change = at(&checks, "netbox.change.dcim.device");
+    assert!(change.level == Level::Fail && change.message.contains("may not change dcim.device"), "{change:?}");
+    assert!(rig.lab.ledger().iter().all(|entry| !entry.write));
+}
+
+/// Proves: O12
+#[tokio::test]
+async fn a_refused_token_and_a_netbox_that_does_not_answer_leave_the_rest_unknown() {
+    let mut rig = rig().await;
+    rig.settings.netbox.token = {
+        use std::os::unix::fs::PermissionsExt;
+        let path = rig.folder.path().join("wrong");
+        std::fs::write(&path, "nbt_wrong.wrong").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        SecretRef::File(path)
+    };
+    let checks = rig.look().await;
+    let token = at(&checks, "netbox.token");
+    assert!(token.level == Level::Fail && token.message.contains("Invalid v2 token"), "{token:?}");
+    assert!(token.action.as_deref().is_some_and(|action| action.contains("valid API token")));
+    assert!(checks[1..].iter().all(|check| check.level == Level::Unknown) && checks.len() == 13, "{checks:#?}");
+
+    rig.settings.netbox.url = "http://127.0.0.1:9".parse().unwrap();
+    let checks = rig.look().await;
+    assert_eq!(at(&checks, "netbox.token").level, Level::Unknown);
+    assert!(checks.iter().all(|check| check.level == Level::Unknown), "{checks:#?}");
+}
