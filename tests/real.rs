@@ -1,4 +1,4 @@
-//! muster against real services: Ironic with emulated BMCs and ramdisks, NetBox, OpenSSH in front of a DHCP server.
+//! muster against real services: Ironic with emulated BMCs and ramdisks, NetBox, OpenSSH in front of DHCP servers.
 //! `tests/run` starts them; see `tests/real/README.md`.
 
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
@@ -7,6 +7,10 @@ mod binary;
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/counting.rs"]
 mod counting;
+#[path = "real/cut.rs"]
+mod cut;
+#[path = "real/dhcp.rs"]
+mod dhcp;
 #[path = "real/doctor.rs"]
 mod doctor;
 #[path = "support/door.rs"]
@@ -17,6 +21,8 @@ mod fleet;
 mod netbox;
 #[path = "real/push.rs"]
 mod push;
+#[path = "support/dhcp.rs"]
+mod support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

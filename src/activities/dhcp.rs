@@ -13,13 +13,20 @@ use super::facts;
 use crate::clients::ssh::known_hosts::KnownHosts;
 use crate::clients::ssh::{Deadlines, SshClient, SshTarget};
 use crate::config::settings::DhcpSettings;
-use crate::domain::dhcp::{Entry, render};
+use crate::domain::dhcp::{Entry, EntryFile, render};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::host::HostFacts;
 use crate::domain::phase::Phase;
 use crate::workflows::defs::{DhcpOut, Target};
 
 const PHASE: Phase = Phase::Dhcp;
+
+/// An entry with the file that it makes.
+#[derive(Clone)]
+struct Wanted {
+    entry: Entry,
+    file: EntryFile,
+}
 
 /// Brings the device's entry to the site's DHCP host. On a host that has it already nothing is written at all (D6, G4).
 pub async fn configure(cx: &ActivityCx, target: Target) -> Result<DhcpOut, Failure> {
@@ -30,8 +37,10 @@ pub async fn configure(cx: &ActivityCx, target: Target) -> Result<DhcpOut, Failu
 
 /// The same for an entry that is known already.
 pub async fn serve_entry(cx: &ActivityCx, settings: &DhcpSettings, entry: &Entry) -> Result<DhcpOut, Failure> {
-    let file = render(settings.server, entry).map_err(|error| failures::entry(&error, settings.server))?;
-    desk::deliver(cx, settings, file).await
+    let refused = |error| failures::entry(&error);
+    let file = render(settings.server, entry).map_err(refused)?;
+    settings.network.check(entry.address).map_err(refused)?;
+    desk::deliver(cx, settings, Wanted { entry: entry.clone(), file }).await
 }
 
 fn settings<'a>(cx: &'a ActivityCx, site: &str) -> Result<&'a DhcpSettings, Failure> {

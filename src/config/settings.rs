@@ -10,6 +10,7 @@ use url::Url;
 
 /// The same type as the renderer's: a kind that one knows is a kind that the other knows.
 pub use crate::domain::dhcp::Server as DhcpServerKind;
+use crate::domain::dhcp::network::Network;
 use crate::domain::queue::Caps;
 use crate::domain::request::{Budgets, Routing, SiteOptions};
 
@@ -267,6 +268,8 @@ pub struct DhcpSettings {
     pub test: Option<String>,
     pub restart: String,
     pub validate: String,
+    /// Which addresses an entry may have; nothing of it has to be told (D9).
+    pub network: Network,
     /// Independent deadlines (D5).
     pub connect: Duration,
     pub login: Duration,

@@ -1,12 +1,16 @@
 //! Reads `[sites.SLUG]`: gates, options, deadlines, the DHCP host and the BMCs of a site.
 
+use std::net::IpAddr;
 use std::time::Duration;
+
+use ipnet::IpNet;
 
 use super::load::{DAY, REQUEST_MAX};
 use super::settings::{
     BmcSettings, DhcpServerKind, DhcpSettings, SiteSettings, Trust, default_budgets, default_options,
 };
 use super::table::{Section, shown};
+use crate::domain::dhcp::network::{Network, Pool};
 use crate::domain::request::{Budgets, SiteOptions};
 
 /// The longest patience of a run: a clean of many large disks takes days.
@@ -113,6 +117,7 @@ fn dhcp(t: Section<'_>) -> Option<DhcpSettings> {
     });
     let test = t.optional_text("test");
     let (restart, validate) = (t.text("restart"), t.text("validate"));
+    let network = network(&t);
     let limit = |key| t.seconds_or(key, Duration::from_secs(120), REQUEST_MAX);
     let (connect, login) = (limit("connect_s"), limit("login_s"));
     let (command, transfer) = (limit("command_s"), limit("transfer_s"));
@@ -126,11 +131,45 @@ fn dhcp(t: Section<'_>) -> Option<DhcpSettings> {
         test,
         restart: restart?,
         validate: validate?,
+        network: network?,
         connect,
         login,
         command,
         transfer,
     })
+}
+
+/// What is left out is not checked.
+fn network(t: &Section<'_>) -> Option<Network> {
+    let subnets: Option<Vec<IpNet>> = each(t, "subnets", |text| match text.parse::<IpNet>() {
+        Ok(net) if net == net.trunc() => Ok(net),
+        Ok(net) => Err(format!("has bits behind its prefix; '{}' is the network", net.trunc())),
+        Err(_) => Err("is not a network such as '10.10.8.0/24'".to_owned()),
+    });
+    let reserved: Option<Vec<IpAddr>> =
+        each(t, "reserved_addresses", |text| text.parse().map_err(|_| "is not an IP address".to_owned()));
+    let pools: Option<Vec<Pool>> = each(t, "pools", |text| text.parse().map_err(str::to_owned));
+    let (subnets, pools) = (subnets?, pools?);
+    for pool in &pools {
+        let is_served = |net: &IpNet| net.contains(&pool.first) && net.contains(&pool.last);
+        if !subnets.is_empty() && !subnets.iter().any(is_served) {
+            t.fault_at("pools", format!("'{pool}' lies in none of the subnets"));
+        }
+    }
+    Some(Network { subnets, reserved: reserved?, pools })
+}
+
+/// A list of texts that each have a meaning; empty where it is left out.
+fn each<T>(t: &Section<'_>, key: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Option<Vec<T>> {
+    let Some(item) = t.item(key) else { return Some(Vec::new()) };
+    let mut values = Vec::new();
+    for text in item.texts()? {
+        match read(text.trim()) {
+            Ok(value) => values.push(value),
+            Err(why) => return item.fault(format!("{} {why}", shown(&text))),
+        }
+    }
+    Some(values)
 }
 
 fn default_bmc() -> BmcSettings {

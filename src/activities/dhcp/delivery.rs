@@ -6,11 +6,10 @@
 
 use sha2::{Digest, Sha256};
 
-use super::PHASE;
 use super::link::Link;
+use super::{PHASE, Wanted};
 use crate::activities::env::ActivityCx;
 use crate::clients::ssh::{Sftp, SshError, quote};
-use crate::domain::dhcp::EntryFile;
 use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::text::neutralize_to;
@@ -25,10 +24,22 @@ const HAD_NONE: &[u8] = b"no former file\n";
 /// The file as it was before; `None` where there was none.
 pub(super) type Former = Option<Vec<u8>>;
 
+/// What became of an upload.
+pub(super) enum Place {
+    /// The entry is served already (D6).
+    Right,
+    /// The new file is in its place.
+    Done(Former),
+    /// The new file may be in its place: its answer was lost.
+    Unsure(Former, Box<Failure>),
+    /// Nothing was changed.
+    Failed(Failure),
+}
+
 /// One run's entry.
 pub(super) struct Delivery {
     cx: ActivityCx,
-    file: EntryFile,
+    wanted: Wanted,
     /// On the DHCP host.
     path: String,
     marker: String,
@@ -36,28 +47,52 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    pub fn new(cx: ActivityCx, link: &Link<'_>, file: EntryFile) -> Self {
-        let directory = &link.settings.directory;
+    pub fn new(cx: ActivityCx, link: &Link<'_>, wanted: Wanted) -> Self {
+        let (directory, file) = (&link.settings.directory, &wanted.file);
         let path = format!("{directory}/{}", file.name);
         let marker = format!("{directory}/.{}.muster-former", file.name);
         let sha256 = Sha256::digest(&file.content).iter().map(|b| format!("{b:02x}")).collect();
-        Delivery { cx, file, path, marker, sha256 }
+        Delivery { cx, wanted, path, marker, sha256 }
     }
 
-    /// Compares, and uploads where the file differs. Gives what was there before; `None`: the entry is served already (D6).
-    pub async fn place(&self, link: &Link<'_>) -> Result<Option<Former>, Failure> {
+    /// Compares, and uploads where the file differs.
+    pub async fn place(&self, link: &Link<'_>) -> Place {
+        self.try_to_place(link).await.unwrap_or_else(Place::Failed)
+    }
+
+    async fn try_to_place(&self, link: &Link<'_>) -> Result<Place, Failure> {
         let client = link.client;
         let remote = client.sha256(&self.path).await.map_err(|e| link.in_command(&e))?;
         if remote.as_deref() != Some(self.sha256.as_str()) {
+            self.compare(link).await?;
             self.prepare(link).await?;
-            return Ok(Some(self.upload(link, link.sftp().await?).await?));
+            return self.upload(link, link.sftp().await?).await;
         }
         if client.exists(&self.marker).await.map_err(|e| link.in_command(&e))? {
             self.note("an earlier attempt ended before the service was seen to serve the entry");
-            return Ok(Some(self.marked(link, link.sftp().await?).await?.unwrap_or_default()));
+            return Ok(Place::Done(self.marked(link, link.sftp().await?).await?.unwrap_or_default()));
         }
         self.note(format!("'{}' on '{}' is right already", self.path, link.server()));
-        Ok(None)
+        Ok(Place::Right)
+    }
+
+    /// Refuses what would take a MAC, an address or a name from another entry (D9).
+    async fn compare(&self, link: &Link<'_>) -> Result<(), Failure> {
+        let unclear = link.compare(&self.wanted).await?;
+        if let Some(first) = unclear.first() {
+            let more = match unclear.len() - 1 {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            let message = format!(
+                "'{}/{}'{more} on '{}' could not be understood, so the entry was compared with what is clear there",
+                link.settings.directory,
+                neutralize_to(first, 120),
+                link.server()
+            );
+            self.cx.observe(Observation::Warned { phase: PHASE, message });
+        }
+        Ok(())
     }
 
     /// The service has the entry, and so many others by the same restart.
@@ -124,8 +159,8 @@ impl Delivery {
         }))
     }
 
-    /// Keeps the former file in the marker, then puts the new one in its place. Gives the former one.
-    async fn upload(&self, link: &Link<'_>, sftp: &Sftp<'_>) -> Result<Former, Failure> {
+    /// Keeps the former file in the marker, then puts the new one in its place.
+    async fn upload(&self, link: &Link<'_>, sftp: &Sftp<'_>) -> Result<Place, Failure> {
         let in_transfer = |error: SshError| link.in_transfer(&error);
         let former = match self.marked(link, sftp).await? {
             Some(former) => former,
@@ -139,16 +174,19 @@ impl Delivery {
                 former
             }
         };
-        if let Err(error) = sftp.write(&self.path, self.file.content.as_bytes()).await {
+        let content = self.wanted.file.content.as_bytes();
+        if let Err(error) = sftp.write(&self.path, content).await {
             if matches!(error, SshError::Transfer { .. }) {
                 // Nothing was changed, so nothing is unfinished. The failure is what is told.
                 sftp.remove(&self.marker).await.ok();
+                return Err(in_transfer(error));
             }
-            return Err(in_transfer(error));
+            return Ok(Place::Unsure(former, Box::new(in_transfer(error))));
         }
+        link.has_put(&self.wanted.file.name, Some(content));
         let before = former.as_ref().map_or_else(|| "no file".to_owned(), |content| one_line(content));
-        self.wrote(link, before, one_line(self.file.content.as_bytes()));
-        Ok(former)
+        self.wrote(link, before, one_line(content));
+        Ok(Place::Done(former))
     }
 
     /// Puts the former file back in its place; says what was done, or why it could not be.
@@ -157,15 +195,21 @@ impl Delivery {
         let sftp = link.sftp().await.map_err(|failure| failure.message)?;
         let done = match former {
             Some(content) => {
-                sftp.write(&self.path, content).await.map_err(words)?;
+                if let Err(error) = sftp.write(&self.path, content).await {
+                    // On a full disk there is room for it where the new file is, and nowhere else.
+                    sftp.overwrite(&self.path, content).await.map_err(|_| words(error))?;
+                }
                 "the former file is back"
             }
             None => {
                 sftp.remove(&self.path).await.map_err(words)?;
+                // Nobody reads it; where it cannot be removed the next upload writes over it.
+                sftp.remove_leftover(&self.path).await.ok();
                 "the new file is removed"
             }
         };
-        self.wrote(link, one_line(self.file.content.as_bytes()), done.to_owned());
+        link.has_put(&self.wanted.file.name, former.as_deref());
+        self.wrote(link, one_line(self.wanted.file.content.as_bytes()), done.to_owned());
         Ok(done)
     }
 
@@ -174,18 +218,21 @@ impl Delivery {
         let (then, action) = match back {
             Ok(then) => (then, "mend the entry by what the service says, then run the enrollment again".to_owned()),
             Err(fault) => {
-                self.note(format!("the former file could not be brought back: {fault}"));
+                self.note(format!("what was there before could not be brought back: {fault}"));
                 (
-                    format!("and the service could not be brought back: {fault}"),
+                    format!("and what was there before could not be brought back: {fault}"),
                     format!(
-                        "look at the DHCP service of {} at once: it may serve nobody; its entry is '{}'",
+                        "look at the DHCP service of {} at once: it may serve nobody, or stay down at its next restart; \
+                         its entry is '{}'",
                         link.settings.host, self.path
                     ),
                 )
             }
         };
-        Failure::new(FailureCode::DhcpValidationFailed, PHASE, format!("{what}; {then}"), action)
-            .with_evidence(format!("dhcp {} {}", link.server(), self.path), one_line(self.file.content.as_bytes()))
+        Failure::new(FailureCode::DhcpValidationFailed, PHASE, format!("{what}; {then}"), action).with_evidence(
+            format!("dhcp {} {}", link.server(), self.path),
+            one_line(self.wanted.file.content.as_bytes()),
+        )
     }
 
     fn wrote(&self, link: &Link<'_>, before: String, after: String) {

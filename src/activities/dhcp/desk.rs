@@ -6,10 +6,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::round;
+use super::{Wanted, round};
 use crate::activities::env::ActivityCx;
 use crate::config::settings::DhcpSettings;
-use crate::domain::dhcp::EntryFile;
 use crate::domain::failure::Failure;
 use crate::workflows::defs::DhcpOut;
 
@@ -22,7 +21,9 @@ pub(super) type Outcome = Result<DhcpOut, Failure>;
 /// An entry that waits to be served.
 pub(super) struct Job {
     pub cx: ActivityCx,
-    pub file: EntryFile,
+    /// Two sites may have one host and two folders: only what is served in the same way goes together.
+    settings: DhcpSettings,
+    pub wanted: Wanted,
     /// Closed when whoever handed it in has gone.
     pub answer: oneshot::Sender<Outcome>,
 }
@@ -39,18 +40,23 @@ impl Desk {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hand_in(&self, cx: &ActivityCx, file: &EntryFile) -> oneshot::Receiver<Outcome> {
+    fn hand_in(&self, cx: &ActivityCx, settings: &DhcpSettings, wanted: &Wanted) -> oneshot::Receiver<Outcome> {
         let (answer, answered) = oneshot::channel();
-        self.waiting().push_back(Job { cx: cx.clone(), file: file.clone(), answer });
+        let job = Job { cx: cx.clone(), settings: settings.clone(), wanted: wanted.clone(), answer };
+        self.waiting().push_back(job);
         answered
     }
 
-    /// Those that are next, without those whose run has gone.
-    fn next_round(&self) -> Vec<Job> {
+    /// Those that are next with these settings, without those whose run has gone.
+    fn next_round(&self, settings: &DhcpSettings) -> Vec<Job> {
         let mut waiting = self.waiting();
         waiting.retain(|job| !job.answer.is_closed());
-        let size = waiting.len().min(ROUND);
-        waiting.drain(..size).collect()
+        let (mut round, mut later) = (Vec::new(), VecDeque::new());
+        for job in waiting.drain(..) {
+            if round.len() < ROUND && job.settings == *settings { round.push(job) } else { later.push_back(job) }
+        }
+        *waiting = later;
+        round
     }
 }
 
@@ -70,9 +76,9 @@ fn desk_of(cx: &ActivityCx, settings: &DhcpSettings) -> Arc<Desk> {
 }
 
 /// Hands an entry in, and waits until it is served: by another run that has the turn, or by this one for all that wait.
-pub(super) async fn deliver(cx: &ActivityCx, settings: &DhcpSettings, file: EntryFile) -> Outcome {
+pub(super) async fn deliver(cx: &ActivityCx, settings: &DhcpSettings, wanted: Wanted) -> Outcome {
     let desk = desk_of(cx, settings);
-    let mut answered = desk.hand_in(cx, &file);
+    let mut answered = desk.hand_in(cx, settings, &wanted);
     if desk.turn.try_lock().is_err() {
         cx.note("dhcp", format!("waits until another run is done on '{}'", settings.host));
     }
@@ -83,10 +89,10 @@ pub(super) async fn deliver(cx: &ActivityCx, settings: &DhcpSettings, file: Entr
             told = &mut answered => match told {
                 Ok(outcome) => return outcome,
                 // The run that had it in hand was ended there. How far it came is seen on the DHCP host.
-                Err(_) => answered = desk.hand_in(cx, &file),
+                Err(_) => answered = desk.hand_in(cx, settings, &wanted),
             },
             turn = desk.turn.lock() => {
-                round::serve(cx, settings, desk.next_round()).await;
+                round::serve(cx, settings, desk.next_round(settings)).await;
                 drop(turn);
             }
         }

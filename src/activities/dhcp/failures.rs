@@ -4,21 +4,43 @@ use super::PHASE;
 use crate::clients::ssh::SshError;
 use crate::clients::ssh::known_hosts::{Verdict, exact_name};
 use crate::config::settings::DhcpSettings;
-use crate::domain::dhcp::{EntryError, Server};
+use crate::domain::dhcp::others::{Collision, Same};
+use crate::domain::dhcp::{Entry, EntryError};
 use crate::domain::failure::{Failure, FailureCode, Owner};
+use crate::domain::text::neutralize_to;
 
 /// An entry that would not be served as meant.
-pub(super) fn entry(error: &EntryError, server: Server) -> Failure {
+pub(super) fn entry(error: &EntryError) -> Failure {
     let action = match error {
         EntryError::Name { name, .. } => {
             format!("rename the device '{name}' in NetBox to one label of letters, digits and hyphens")
         }
-        EntryError::Address { .. } => "correct 'oob_ip' of the device in NetBox".to_owned(),
-        EntryError::Family { .. } => {
-            format!("give the device an IPv4 'oob_ip' in NetBox, or serve it by dnsmasq instead of {server}")
+        EntryError::Outside { .. } => {
+            "correct 'oob_ip' of the device in NetBox, or 'subnets' in [sites.….dhcp] of the configuration".to_owned()
         }
+        EntryError::Address { .. } => "correct 'oob_ip' of the device in NetBox".to_owned(),
     };
     Failure::new(FailureCode::DhcpEntryInvalid, PHASE, error.to_string(), action)
+}
+
+/// An entry that would take something away from another one (D9).
+pub(super) fn collision(found: &Collision, file: &str, entry: &Entry, settings: &DhcpSettings) -> Failure {
+    let (other, server) = (neutralize_to(&found.file, 120), exact_name(&settings.host, settings.port));
+    let field = match found.what {
+        Same::Mac(_) => "the MAC of the management interface",
+        Same::Address(_) => "'oob_ip'",
+        Same::Name(_) => "the name",
+    };
+    Failure::new(
+        FailureCode::DhcpEntryInvalid,
+        PHASE,
+        format!("{} of '{file}' is in '{other}' on '{server}' already; nothing was uploaded", found.what),
+        format!(
+            "find out whose it is: correct {field} of {} in NetBox, or take the old entry out of '{}/{other}' on {server}",
+            entry.name, settings.directory
+        ),
+    )
+    .with_evidence(format!("dhcp {server} {}/{other}", settings.directory), format!("{} is in it", found.what))
 }
 
 /// An SSH error. `cut` is the code for a connection that broke off, which only the step knows.
@@ -54,6 +76,10 @@ pub(super) fn ssh(error: &SshError, cut: FailureCode, settings: &DhcpSettings, i
         SshError::Command { .. } => {
             (FailureCode::DhcpCommandFailed, format!("run the command on {server} by hand and mend what it says"))
         }
+        SshError::Folder { folder, .. } => (
+            FailureCode::DhcpCommandFailed,
+            format!("let '{}' read every file in '{folder}' on {server}", settings.user),
+        ),
         SshError::SftpMissing { .. } => {
             (FailureCode::DhcpTransferFailed, format!("switch on the SFTP subsystem of the SSH server on {server}"))
         }
@@ -66,8 +92,8 @@ pub(super) fn ssh(error: &SshError, cut: FailureCode, settings: &DhcpSettings, i
     let failure = Failure::new(code, PHASE, error.to_string(), action);
     match error {
         SshError::PrivateKey(_) => failure.owned_by(Owner::InfraEng),
-        // No retry brings a subsystem.
-        SshError::SftpMissing { .. } => failure.final_now(),
+        // No retry brings a subsystem, or a permission.
+        SshError::SftpMissing { .. } | SshError::Folder { .. } => failure.final_now(),
         _ => failure,
     }
 }

@@ -1,20 +1,26 @@
-//! The connection of one round to a DHCP host: its files, and the commands of its service.
+//! The connection of one round to a DHCP host: its files, the commands of its service, and what its other entries hold.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OnceCell;
 
-use super::failures;
+use super::{Wanted, failures};
+use crate::activities::env::ActivityCx;
 use crate::clients::ssh::{Output, Sftp, SshClient, SshError};
 use crate::config::settings::DhcpSettings;
+use crate::domain::dhcp::others::Others;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::text::neutralize_to;
 
 pub(super) struct Link<'a> {
+    /// Of the run that has the turn.
+    pub cx: &'a ActivityCx,
     pub client: &'a SshClient,
     pub settings: &'a DhcpSettings,
-    /// The vault's item with key and known_hosts, for messages.
-    item: &'a str,
     /// Opened when the first file is touched: an entry that is right already needs none.
     sftp: OnceCell<Sftp<'a>>,
+    /// Read when the first file is to be uploaded, and kept up to date by what this round does.
+    others: OnceCell<Mutex<Others>>,
 }
 
 /// Why the service does not have what was uploaded.
@@ -26,8 +32,8 @@ pub(super) enum Refused {
 }
 
 impl<'a> Link<'a> {
-    pub fn new(client: &'a SshClient, settings: &'a DhcpSettings, item: &'a str) -> Self {
-        Link { client, settings, item, sftp: OnceCell::new() }
+    pub fn new(cx: &'a ActivityCx, client: &'a SshClient, settings: &'a DhcpSettings) -> Self {
+        Link { cx, client, settings, sftp: OnceCell::new(), others: OnceCell::new() }
     }
 
     pub fn server(&self) -> &str {
@@ -36,6 +42,29 @@ impl<'a> Link<'a> {
 
     pub async fn sftp(&self) -> Result<&Sftp<'a>, Failure> {
         self.sftp.get_or_try_init(|| self.client.sftp()).await.map_err(|error| self.in_transfer(&error))
+    }
+
+    /// Compares an entry with all others on this server, and with those that this round has put there (D9). Gives the
+    /// files that could not be understood.
+    pub async fn compare(&self, wanted: &Wanted) -> Result<Vec<String>, Failure> {
+        let read = || async {
+            let files = self.client.files(&self.settings.directory).await?;
+            Ok(Mutex::new(Others::read(self.settings.server, files)))
+        };
+        let others = self.others.get_or_try_init(read).await.map_err(|error: SshError| self.in_command(&error))?;
+        let others = lock(others);
+        match others.collision(&wanted.file.name, &wanted.entry) {
+            Some(found) => Err(failures::collision(&found, &wanted.file.name, &wanted.entry, self.settings)),
+            None => Ok(others.unclear().to_vec()),
+        }
+    }
+
+    /// A file of the folder has this content from now on.
+    pub fn has_put(&self, name: &str, content: Option<&[u8]>) {
+        if let Some(others) = self.others.get() {
+            let content = content.map(String::from_utf8_lossy);
+            lock(others).put(self.settings.server, name, content.as_deref());
+        }
     }
 
     /// The server's own test of its configuration, where one is configured.
@@ -61,26 +90,30 @@ impl<'a> Link<'a> {
         Ok(())
     }
 
-    /// A configured command. Where its end is not known the new entry stays, and the marker makes the next attempt go on.
     async fn asked(&self, what: &str, command: &str) -> Result<(), Refused> {
         match self.client.run(command).await {
             Ok(ended) if ended.status == 0 => Ok(()),
             Ok(ended) => Err(Refused::Said(said(what, command, &ended))),
-            Err(error) => {
-                let mut failure = self.in_command(&error);
-                failure.message += "; the new entry is in place, and the next attempt restarts the service again";
-                Err(Refused::Unknown(Box::new(failure)))
-            }
+            Err(error) => Err(Refused::Unknown(Box::new(self.in_command(&error)))),
         }
     }
 
     pub fn in_command(&self, error: &SshError) -> Failure {
-        failures::ssh(error, FailureCode::DhcpCommandFailed, self.settings, self.item)
+        failures::ssh(error, FailureCode::DhcpCommandFailed, self.settings, self.item())
     }
 
     pub fn in_transfer(&self, error: &SshError) -> Failure {
-        failures::ssh(error, FailureCode::DhcpTransferFailed, self.settings, self.item)
+        failures::ssh(error, FailureCode::DhcpTransferFailed, self.settings, self.item())
     }
+
+    /// The vault's item with key and known_hosts, for messages.
+    fn item(&self) -> &str {
+        &self.cx.env.vault.settings().dhcp_item
+    }
+}
+
+fn lock(others: &Mutex<Others>) -> MutexGuard<'_, Others> {
+    others.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a command ended with, in one sentence.

@@ -4,11 +4,12 @@
 use tokio::sync::oneshot;
 
 use super::connect;
-use super::delivery::{Delivery, Former};
+use super::delivery::{Delivery, Former, Place};
 use super::desk::{Job, Outcome};
 use super::link::{Link, Refused};
 use crate::activities::env::ActivityCx;
 use crate::config::settings::DhcpSettings;
+use crate::domain::failure::Failure;
 
 /// An entry that was handed in.
 struct Entrant {
@@ -31,12 +32,15 @@ impl Entrant {
     /// Compares and uploads; `None` where nothing is left to be done.
     async fn place(self, link: &Link<'_>) -> Option<Placed> {
         match self.delivery.place(link).await {
-            Ok(Some(former)) => return Some(Placed { entrant: self, former }),
-            Ok(None) => {
+            Place::Done(former) => return Some(Placed { entrant: self, former }),
+            Place::Unsure(former, failure) => {
+                unsure(link, vec![Placed { entrant: self, former }], &failure, false).await
+            }
+            Place::Right => {
                 let out = self.delivery.out(false);
                 self.tell(Ok(out));
             }
-            Err(failure) => self.tell(Err(failure)),
+            Place::Failed(failure) => self.tell(Err(failure)),
         }
         None
     }
@@ -81,10 +85,10 @@ pub(super) async fn serve(cx: &ActivityCx, settings: &DhcpSettings, jobs: Vec<Jo
         }
     };
     {
-        let link = Link::new(&client, settings, &cx.env.vault.settings().dhcp_item);
+        let link = Link::new(cx, &client, settings);
         let mut placed = Vec::new();
-        for Job { cx, file, answer } in jobs {
-            placed.extend(Entrant { delivery: Delivery::new(cx, &link, file), answer }.place(&link).await);
+        for Job { cx, wanted, answer, .. } in jobs {
+            placed.extend(Entrant { delivery: Delivery::new(cx, &link, wanted), answer }.place(&link).await);
         }
         together(&link, placed).await;
     }
@@ -98,7 +102,7 @@ async fn together(link: &Link<'_>, placed: Vec<Placed>) {
     }
     match link.test().await {
         Ok(()) => start(link, placed).await,
-        Err(Refused::Unknown(failure)) => placed.into_iter().for_each(|p| p.entrant.tell(Err((*failure).clone()))),
+        Err(Refused::Unknown(failure)) => unsure(link, placed, &failure, false).await,
         Err(Refused::Said(what)) => {
             let Some(entrants) = all_back(link, placed, &what, false).await else { return };
             let mut good = Vec::new();
@@ -107,7 +111,7 @@ async fn together(link: &Link<'_>, placed: Vec<Placed>) {
                 match link.test().await {
                     Ok(()) => good.push(placed),
                     Err(Refused::Said(what)) => placed.back(link, &what, false).await,
-                    Err(Refused::Unknown(failure)) => placed.entrant.tell(Err(*failure)),
+                    Err(Refused::Unknown(failure)) => unsure(link, vec![placed], &failure, false).await,
                 }
             }
             if !good.is_empty() {
@@ -126,7 +130,7 @@ async fn start(link: &Link<'_>, placed: Vec<Placed>) {
                 placed.served(link, others).await;
             }
         }
-        Err(Refused::Unknown(failure)) => placed.into_iter().for_each(|p| p.entrant.tell(Err((*failure).clone()))),
+        Err(Refused::Unknown(failure)) => unsure(link, placed, &failure, true).await,
         Err(Refused::Said(what)) => {
             let Some(entrants) = all_back(link, placed, &what, true).await else { return };
             for entrant in entrants {
@@ -138,18 +142,67 @@ async fn start(link: &Link<'_>, placed: Vec<Placed>) {
                         continue;
                     }
                     Err(Refused::Unknown(failure)) => {
-                        placed.entrant.tell(Err(*failure));
+                        unsure(link, vec![placed], &failure, false).await;
                         continue;
                     }
                 }
                 match link.start().await {
                     Ok(()) => placed.served(link, 0).await,
                     Err(Refused::Said(what)) => placed.back(link, &what, true).await,
-                    Err(Refused::Unknown(failure)) => placed.entrant.tell(Err(*failure)),
+                    Err(Refused::Unknown(failure)) => unsure(link, vec![placed], &failure, true).await,
                 }
             }
         }
     }
+}
+
+/// The answer of a step was lost or did not come in time. The former files are put back and, where the service may have been
+/// stopped, it is started with them: over a new connection if this one is gone. The failure is what the step's is, and the
+/// next attempt begins anew. Where even that cannot be done, the marker makes the next attempt go on.
+async fn unsure(link: &Link<'_>, placed: Vec<Placed>, failure: &Failure, restarted: bool) {
+    let back = if link.client.is_lost() {
+        match connect(link.cx, link.settings).await {
+            Ok(client) => {
+                let back = undo(&Link::new(link.cx, &client, link.settings), &placed, restarted).await;
+                client.close().await;
+                back
+            }
+            Err(failure) => Err(failure.message),
+        }
+    } else {
+        undo(link, &placed, restarted).await
+    };
+    let then = match back {
+        Ok(()) if restarted => "what was there before is back, and the service runs with it".to_owned(),
+        Ok(()) => "what was there before is back, and the service was not restarted".to_owned(),
+        Err(why) => {
+            format!("the new entry may be in place, and the next attempt restarts the service again: {why}")
+        }
+    };
+    for Placed { entrant, .. } in placed {
+        let mut failure = failure.clone();
+        failure.message = format!("{}; {then}", failure.message);
+        entrant.tell(Err(failure));
+    }
+}
+
+/// Puts all former files back; why it could not be done for all.
+async fn undo(link: &Link<'_>, placed: &[Placed], restarted: bool) -> Result<(), String> {
+    let mut fault = None;
+    for Placed { entrant, former } in placed {
+        // All are tried, whatever becomes of one: each file that is back is one reason less for the service to stay down.
+        fault = fault.or(entrant.delivery.put_back(link, former).await.err());
+    }
+    if restarted && let Err(why) = link.start_again().await {
+        fault = fault.or(Some(format!("the former files are back, {why}")));
+    }
+    if let Some(fault) = fault {
+        return Err(fault);
+    }
+    for Placed { entrant, .. } in placed {
+        entrant.delivery.forget_former(link).await;
+    }
+    Ok(())
 }
 
 /// Puts the former files of all back after a refusal. Gives those that are to be tried one by one; `None` where all are
@@ -159,16 +212,7 @@ async fn all_back(link: &Link<'_>, mut placed: Vec<Placed>, what: &str, restart:
         placed.remove(0).back(link, what, restart).await;
         return None;
     }
-    let mut fault = None;
-    for placed in &placed {
-        // All are tried, whatever becomes of one: each file that is back is one reason less for the service to stay down.
-        let back = placed.entrant.delivery.put_back(link, &placed.former).await;
-        fault = fault.or(back.err());
-    }
-    if restart && let Err(why) = link.start_again().await {
-        fault = fault.or(Some(format!("the former files are back, {why}")));
-    }
-    if let Some(fault) = fault {
+    if let Err(fault) = undo(link, &placed, restart).await {
         for Placed { entrant, .. } in placed {
             let failure = entrant.delivery.refused(link, what, Err(fault.clone()));
             entrant.tell(Err(failure));
@@ -177,7 +221,6 @@ async fn all_back(link: &Link<'_>, mut placed: Vec<Placed>, what: &str, restart:
     }
     let mut entrants = Vec::new();
     for Placed { entrant, .. } in placed {
-        entrant.delivery.forget_former(link).await;
         entrant.delivery.note(format!("refused together with other entries, so each is tried alone: {what}"));
         entrants.push(entrant);
     }

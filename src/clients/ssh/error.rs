@@ -34,6 +34,8 @@ pub enum SshError {
     /// The command was not carried out, or its end is not known: not a command that ended with another status than 0.
     #[error("the command '{command}' was not carried out: {cause}")]
     Command { command: String, cause: String },
+    #[error("the files in '{folder}' cannot be read: {cause}")]
+    Folder { folder: String, cause: String },
     #[error("'{server}' offers no SFTP: {cause}")]
     SftpMissing { server: String, cause: String },
     #[error("{step}: {cause}")]

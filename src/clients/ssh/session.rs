@@ -4,6 +4,7 @@
 //! every step here has one, and names itself when it runs out (D5).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,6 +25,8 @@ use crate::domain::text::neutralize_to;
 
 /// What is kept of a command's output, of each stream. The rest is read and dropped, so that the command can end.
 const OUTPUT_MAX: usize = 64 * 1024;
+/// The same for all files of a folder at once: some 100,000 entries.
+const FOLDER_MAX: usize = 32 * 1024 * 1024;
 
 /// Where to, and as whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,17 +165,21 @@ impl SshClient {
 
     /// Runs a command that changes nothing.
     async fn look(&self, command: &str) -> Result<Output, SshError> {
+        self.look_at_most(command, OUTPUT_MAX).await
+    }
+
+    async fn look_at_most(&self, command: &str, max: usize) -> Result<Output, SshError> {
         if let Some(rehearsal) = &self.rehearsal {
             rehearsal.read();
         }
         let step = format!("the command '{}'", brief(command));
-        let ended = within(&step, self.deadlines.command, self.run_unbounded(command, &step)).await.flatten();
+        let ended = within(&step, self.deadlines.command, self.run_unbounded(command, &step, max)).await.flatten();
         let answer = ended.as_ref().map_or_else(|_| "no status".to_owned(), |output| format!("exit {}", output.status));
         trail::tell("ssh", &format!("run '{}'", brief(command)), answer);
         ended
     }
 
-    async fn run_unbounded(&self, command: &str, step: &str) -> Result<Output, SshError> {
+    async fn run_unbounded(&self, command: &str, step: &str, max: usize) -> Result<Output, SshError> {
         let cut = |error: russh::Error| cut(&self.server, step, &error, &self.lost);
         let not_run = |cause: String| SshError::Command { command: brief(command), cause };
         let mut channel = self.handle.channel_open_session().await.map_err(cut)?;
@@ -181,8 +188,10 @@ impl SshClient {
         let mut status = None;
         while let Some(message) = channel.wait().await {
             match message {
-                ChannelMsg::Data { data } => keep(&mut output.stdout, &data, &mut output.truncated),
-                ChannelMsg::ExtendedData { data, ext: 1 } => keep(&mut output.stderr, &data, &mut output.truncated),
+                ChannelMsg::Data { data } => keep(&mut output.stdout, &data, max, &mut output.truncated),
+                ChannelMsg::ExtendedData { data, ext: 1 } => {
+                    keep(&mut output.stderr, &data, max, &mut output.truncated);
+                }
                 ChannelMsg::ExitStatus { exit_status } => status = Some(exit_status),
                 ChannelMsg::ExitSignal { signal_name, .. } => {
                     return Err(not_run(format!("it was ended by signal {signal_name:?}")));
@@ -202,11 +211,37 @@ impl SshClient {
     /// such file, or no such command (D8).
     pub async fn sha256(&self, path: &str) -> Result<Option<String>, SshError> {
         let output = self.look(&format!("sha256sum -- {}", quote(path))).await?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        // A path with a backslash or a newline makes sha256sum begin its line with a backslash.
-        let digest = text.trim_start_matches('\\').split_whitespace().next().unwrap_or_default();
-        let is_digest = digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
-        Ok((output.status == 0 && is_digest).then(|| digest.to_ascii_lowercase()))
+        let digest = digest_in(&String::from_utf8_lossy(&output.stdout));
+        Ok(digest.filter(|_| output.status == 0))
+    }
+
+    /// The files of a folder by their names, without those under a dot-name; none where there is no such folder. One
+    /// command, however many they are. Names with a tab or a newline in them are not told apart from their content.
+    pub async fn files(&self, folder: &str) -> Result<BTreeMap<String, String>, SshError> {
+        let place = quote(folder);
+        let command = format!(
+            "test -d {place} || exit 0; \
+             find -L {place} -maxdepth 1 -type f ! -name '.*' -exec awk '{{ print FILENAME \"\\t\" $0 }}' {{}} +"
+        );
+        let output = self.look_at_most(&command, FOLDER_MAX).await?;
+        let unreadable = |cause: String| SshError::Folder { folder: folder.to_owned(), cause };
+        if output.status != 0 {
+            return Err(unreadable(format!("the command ended with status {}: '{}'", output.status, output.said())));
+        }
+        if output.truncated {
+            return Err(unreadable(format!("it holds more than {} MiB", FOLDER_MAX >> 20)));
+        }
+        let mut files = BTreeMap::<String, String>::new();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            // What a profile says before is no line of a file.
+            let of_folder = line.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+            if let Some((name, content)) = of_folder.and_then(|rest| rest.split_once('\t')) {
+                let file = files.entry(name.to_owned()).or_default();
+                file.push_str(content);
+                file.push('\n');
+            }
+        }
+        Ok(files)
     }
 
     /// Whether there is a file with this name.
@@ -232,7 +267,8 @@ impl SshClient {
         &self.handle
     }
 
-    pub(super) fn is_lost(&self) -> bool {
+    /// Whether the connection is gone.
+    pub fn is_lost(&self) -> bool {
         self.handle.is_closed() || self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
@@ -247,6 +283,17 @@ impl Output {
         let stream = if self.stderr.iter().all(u8::is_ascii_whitespace) { &self.stdout } else { &self.stderr };
         neutralize_to(String::from_utf8_lossy(stream).trim(), 400)
     }
+}
+
+/// The digest in what sha256sum says. A noisy profile may have said something before it.
+fn digest_in(text: &str) -> Option<String> {
+    let digest = |line: &str| {
+        // A path with a backslash or a newline makes sha256sum begin its line with a backslash.
+        let (digest, path) = line.trim_start_matches('\\').split_once(' ')?;
+        let is_digest = digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
+        (is_digest && !path.is_empty()).then(|| digest.to_ascii_lowercase())
+    };
+    text.lines().rev().find_map(digest)
 }
 
 /// A text as one word of a POSIX shell.
@@ -371,8 +418,8 @@ fn words(error: &russh::Error) -> String {
     }
 }
 
-fn keep(kept: &mut Vec<u8>, more: &[u8], truncated: &mut bool) {
-    let room = OUTPUT_MAX - kept.len();
+fn keep(kept: &mut Vec<u8>, more: &[u8], max: usize, truncated: &mut bool) {
+    let room = max - kept.len();
     *truncated |= more.len() > room;
     kept.extend_from_slice(&more[..more.len().min(room)]);
 }
@@ -403,6 +450,17 @@ mod tests {
     }
 
     #[test]
+    fn a_digest_is_found_behind_what_a_profile_says() {
+        let digest = "AB".repeat(32);
+        let found = Some(digest.to_lowercase());
+        for text in [format!("{digest}  /a/b\n"), format!("Welcome!\nquota 3 of 5\n\\{digest}  /a\\\\b\n")] {
+            assert_eq!(digest_in(&text), found, "{text}");
+        }
+        assert_eq!(digest_in(&format!("{digest}\n")), None);
+        assert_eq!(digest_in("sha256sum: /a/b: No such file or directory\n"), None);
+    }
+
+    #[test]
     fn a_word_of_a_shell_stays_one_word() {
         assert_eq!(quote("/etc/kea/a b"), "'/etc/kea/a b'");
         assert_eq!(quote("it's; rm -rf /"), r"'it'\''s; rm -rf /'");
@@ -411,9 +469,9 @@ mod tests {
     #[test]
     fn output_is_kept_up_to_a_bound() {
         let (mut kept, mut truncated) = (Vec::new(), false);
-        keep(&mut kept, &vec![b'a'; OUTPUT_MAX], &mut truncated);
+        keep(&mut kept, &vec![b'a'; OUTPUT_MAX], OUTPUT_MAX, &mut truncated);
         assert!(!truncated);
-        keep(&mut kept, b"b", &mut truncated);
+        keep(&mut kept, b"b", OUTPUT_MAX, &mut truncated);
         assert!(truncated && kept.len() == OUTPUT_MAX);
     }
 }

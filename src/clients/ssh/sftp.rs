@@ -129,6 +129,28 @@ impl<'a> Sftp<'a> {
         written
     }
 
+    /// Writes over a file in its place: it needs no more room than the file has. Only where [`Self::write`] cannot be had.
+    pub async fn overwrite(&self, path: &str, content: &[u8]) -> Result<(), SshError> {
+        let step = format!("writing '{path}' in its place");
+        let written = within(&step, self.limit, async {
+            let handle = self.session.open(path, OpenFlags::WRITE, FileAttributes::empty()).await?.handle;
+            for (n, chunk) in content.chunks(CHUNK).enumerate() {
+                self.session.write(handle.as_str(), (n * CHUNK) as u64, chunk.to_vec()).await?;
+            }
+            let attrs = FileAttributes { size: Some(content.len() as u64), ..FileAttributes::empty() };
+            self.session.fsetstat(handle.as_str(), attrs).await?;
+            self.session.close(handle).await
+        });
+        let written = written.await;
+        tell("overwrite", path, written.as_ref().is_ok_and(Result::is_ok));
+        written?.map(drop).map_err(|error| self.failed(&step, &error))
+    }
+
+    /// Removes what an upload that was cut off may have left beside the file.
+    pub async fn remove_leftover(&self, path: &str) -> Result<bool, SshError> {
+        self.remove(&temporary_name(path)).await
+    }
+
     async fn write_unbounded(&self, path: &str, temporary: &str, content: &[u8], step: &str) -> Result<(), SshError> {
         let failed = |error: SftpError| self.failed(step, &error);
         let old_mode = match self.session.stat(path).await {

@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha512;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +63,7 @@ pub(super) async fn run(
     loop {
         match prepare(settings, vault).await {
             Ok((listener, secret)) => {
-                let hook = Hook { path: &settings.path, secret, sink, heard: Mutex::new(Heard::default()) };
+                let hook = Hook { path: &settings.path, secret, sink, heard: Mutex::default(), news: Notify::new() };
                 tracing::info!(listen = %settings.listen, path = settings.path, "NetBox's webhooks are received");
                 tokio::select! {
                     () = serve(&hook, listener, cancel) => {}
@@ -96,6 +97,8 @@ struct Hook<'a> {
     secret: SecretString,
     sink: &'a Sink,
     heard: Mutex<Heard>,
+    /// Something came that says how the source is.
+    news: Notify,
 }
 
 /// What came so far.
@@ -156,8 +159,10 @@ async fn watch(settings: &WebhookSettings, hook: &Hook<'_>, health: &Health, can
             }
         }
         hook.tell_refused();
-        if cancelled_within(cancel, LOOK.min(settings.silence)).await {
-            return;
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = hook.news.notified() => {}
+            () = tokio::time::sleep(LOOK.min(settings.silence)) => {}
         }
     }
 }
@@ -241,6 +246,7 @@ impl Hook<'_> {
         if mac(&self.secret).chain_update(&body).verify_slice(&told).is_err() {
             self.refuse(|refused| refused.wrongly_signed += 1);
             self.locked().wrong_since_event += 1;
+            self.news.notify_one();
             return StatusCode::FORBIDDEN;
         }
         {
@@ -248,6 +254,7 @@ impl Hook<'_> {
             heard.event_at = Some(Instant::now());
             heard.wrong_since_event = 0;
         }
+        self.news.notify_one();
         match Again::of_event(&body) {
             Some(again) => self.sink.take(again),
             None => {

@@ -127,6 +127,16 @@ impl Service {
                 Some(content) => Ended { stdout: String::from_utf8_lossy(content).into_owned(), ..Ended::default() },
                 None => failed(1, format!("cat: {path}: No such file or directory")),
             },
+            // All files of a folder, each line with its file's name before it.
+            ("test", [_, "||", "exit", "0;", "find", folder, ..]) => {
+                let mut stdout = String::new();
+                for (name, content) in self.in_folder().into_iter().filter(|(name, _)| !name.starts_with('.')) {
+                    for line in content.lines() {
+                        stdout += &format!("{folder}/{name}\t{line}\n");
+                    }
+                }
+                Ended { stdout, ..Ended::default() }
+            }
             ("test", [path]) => Ended { status: u32::from(!self.files.contains_key(*path)), ..Ended::default() },
             ("mkdir", paths) => {
                 self.folders.extend(paths.iter().map(|path| (*path).to_owned()));
