@@ -5,10 +5,15 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt;
 use jiff::Timestamp;
+use muster::config::settings::default_options;
 use muster::domain::device::{Device, IronicRef, Proof};
+use muster::domain::event::{Body, EnrollResult, Event, Outcome};
+use muster::domain::failure::{Failure, FailureCode};
 use muster::domain::ids::{NodeUuid, RunId};
+use muster::domain::phase::Phase;
 use muster::domain::provision::ProvisionState;
-use muster::store::{ProveOutcome, Store};
+use muster::domain::request::{EnrollParams, EnrollRequest, Routing};
+use muster::store::{ProveOutcome, Store, Submit};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -24,8 +29,46 @@ enum Step {
     Read { instance: usize, nodes: [Option<u128>; 2] },
     /// A run completes and would prove a device on a node.
     Complete { device: usize, instance: usize, node: u128 },
+    /// A run that worked on a node ends and proves nothing.
+    End { device: usize, instance: usize, node: u128, how: How },
     /// Somebody gives each of the two devices the other's name.
     Swap,
+}
+
+/// How such a run ends. The first three are failures to prove, the others say nothing about the proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Failed,
+    Cancelled,
+    /// It claims to qualify, and names no node.
+    Malformed,
+    /// Without an inspection nothing was to be proven.
+    Diagnostic,
+    Unreadable,
+}
+
+impl How {
+    const ALL: [How; 5] = [How::Failed, How::Cancelled, How::Malformed, How::Diagnostic, How::Unreadable];
+
+    fn outcome(self, node: NodeUuid, instance: &str) -> Outcome {
+        let result = |qualifying, node| EnrollResult {
+            node,
+            ironic: Some(instance.to_owned()),
+            platform_class: None,
+            already_enrolled: false,
+            qualifying,
+        };
+        match self {
+            How::Failed => {
+                let failure = Failure::new(FailureCode::InternalError, Phase::Cleaning, "it broke", "look at it");
+                Outcome::Failed { failure: Box::new(failure) }
+            }
+            How::Cancelled => Outcome::Cancelled { by: "kim".into(), left: vec![], why: None },
+            How::Malformed => Outcome::Succeeded { result: Some(result(true, None)) },
+            How::Diagnostic => Outcome::Succeeded { result: Some(result(false, Some(node))) },
+            How::Unreadable => Outcome::Succeeded { result: None },
+        }
+    }
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -35,12 +78,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (0..2usize, node(), node()).prop_map(|(instance, a, b)| Step::Read { instance, nodes: [a, b] }),
         4 => (0..2usize, 0..2usize, 1..4u128)
             .prop_map(|(device, instance, node)| Step::Complete { device, instance, node }),
+        3 => (0..2usize, 0..2usize, 1..4u128, 0..5usize)
+            .prop_map(|(device, instance, node, how)| Step::End { device, instance, node, how: How::ALL[how] }),
         1 => Just(Step::Swap),
     ];
     proptest::collection::vec(step, 4..24)
 }
 
-/// The rules of T1 and T3 in their plainest form.
+/// The rules of T1, T3, T4 and T5 in their plainest form.
 #[derive(Debug, Default)]
 struct Model {
     references: [[Option<u128>; 2]; 2],
@@ -64,6 +109,13 @@ impl Model {
                     self.proofs[*device] = Some((*instance, *node));
                 }
             }
+            Step::End { device, instance, node, how: How::Failed | How::Cancelled | How::Malformed } => {
+                let is_the_one = self.references[*instance][*device] == Some(*node);
+                if is_the_one && self.proofs[*device] != Some((*instance, *node)) {
+                    self.proofs[*device] = None;
+                }
+            }
+            Step::End { how: How::Diagnostic | How::Unreadable, .. } => {}
             Step::Swap => self.proofs = [None, None],
         }
     }
@@ -131,11 +183,40 @@ impl Place {
                 };
                 assert_eq!(outcome, expected, "history {}", self.n);
             }
+            Step::End { device, instance, node, how } => {
+                self.end(*device, &self.instance(*instance), self.node(*node), *how).await;
+            }
             Step::Swap => {
                 *swapped = !*swapped;
                 self.devices(*swapped).await;
             }
         }
+    }
+
+    /// A whole run as the engine journals it.
+    async fn end(&self, device: usize, instance: &str, node: NodeUuid, how: How) {
+        let (run, at) = (RunId(Uuid::now_v7()), Timestamp::UNIX_EPOCH);
+        let request = EnrollRequest {
+            host: self.host(device),
+            netbox_id: (self.n * 2 + device + 1) as u64,
+            site: "osl1".into(),
+            device_class: None,
+            params: EnrollParams::default(),
+            options: default_options(),
+            routing: Routing::default(),
+            submitted_by: "kim".into(),
+            submitted_at: at,
+            retry_of: None,
+            placement: Default::default(),
+            canary: None,
+        };
+        assert_eq!(self.store.submit(run, request).await.unwrap(), Submit::Accepted);
+        let input = json!({ "host": self.host(device), "ironic": instance, "node": node.to_string() });
+        let (name, phase) = ("ironic.look".into(), Phase::Cleaning);
+        let looked = Event::ActivityScheduled { seq: 1, name, phase, input };
+        let ended = Event::Finished { outcome: how.outcome(node, instance) };
+        let records = [looked, ended].map(|event| (at, Body::Journal(event)));
+        self.store.append(run, 1, records.into()).await.unwrap();
     }
 
     async fn live(self, history: Vec<Step>) -> usize {
@@ -154,7 +235,7 @@ impl Place {
     }
 }
 
-/// Proves: T1, T3
+/// Proves: T1, T3, T4, T5
 #[tokio::test]
 async fn no_history_leaves_a_proof_on_another_identity() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,6 +247,7 @@ async fn no_history_leaves_a_proof_on_another_identity() {
         let kind = match step {
             Step::Read { .. } => "readings",
             Step::Complete { .. } => "completions",
+            Step::End { .. } => "other ends",
             Step::Swap => "swaps",
         };
         *kinds.entry(kind).or_insert(0) += 1;

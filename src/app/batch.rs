@@ -32,6 +32,33 @@ pub struct Judged {
     pub verdict: Verdict,
 }
 
+/// What was judged, sorted by what comes of it. Names of a device that stands before them are left out.
+#[derive(Debug, Default)]
+pub struct Sorted {
+    /// To be submitted as one batch, in this order.
+    pub requests: Vec<EnrollRequest>,
+    /// Host, run and who started it.
+    pub go_on: Vec<(String, RunId, String)>,
+    /// The name as it was given, and why not.
+    pub refused: Vec<(String, SubmitError)>,
+}
+
+impl Sorted {
+    /// Sorts, and keeps the order of the names.
+    pub fn of(judged: Vec<Judged>) -> Sorted {
+        let mut sorted = Sorted::default();
+        for Judged { name, verdict } in judged {
+            match verdict {
+                Verdict::Enroll(request) => sorted.requests.push(*request),
+                Verdict::GoesOn { host, run, by } => sorted.go_on.push((host, run, by)),
+                Verdict::Refused(refusal) => sorted.refused.push((name, refusal)),
+                Verdict::Again { .. } => {}
+            }
+        }
+        sorted
+    }
+}
+
 /// What would come of a name.
 #[derive(Debug)]
 pub enum Verdict {

@@ -15,7 +15,7 @@ mod steer;
 mod submit;
 
 pub use backfill::{BackfillError, Backfilled, Coverage};
-pub use batch::{Judged, Name, Verdict};
+pub use batch::{Judged, Name, Sorted, Verdict};
 pub use feed::{FeedEvent, SystemHealth};
 pub use fleet::{Fleet, FleetRow};
 pub use handle::{App, AppError, OpenError, Opening};

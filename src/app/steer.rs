@@ -27,13 +27,7 @@ impl App {
         let office = &self.inner.office;
         match office.engine() {
             Some(engine) => cancel(office.store(), &engine, run, by, None).await,
-            None => {
-                // What needs no leader to be said is said at once.
-                if !office.store().run(run)?.status.is_active() {
-                    return Err(AppError::RunEnded(run));
-                }
-                self.ask(Wish::Cancel { run, by: by.to_owned() }, STEERED).await
-            }
+            None => self.ask_of_run(run, Wish::Cancel { run, by: by.to_owned() }).await,
         }
     }
 
@@ -42,12 +36,7 @@ impl App {
         let office = &self.inner.office;
         match office.engine() {
             Some(engine) => signal(office.store(), &engine, run, what, None).await,
-            None => {
-                if !office.store().run(run)?.status.is_active() {
-                    return Err(AppError::RunEnded(run));
-                }
-                self.ask(Wish::Signal { run, signal: what }, STEERED).await
-            }
+            None => self.ask_of_run(run, Wish::Signal { run, signal: what }).await,
         }
     }
 
@@ -57,6 +46,15 @@ impl App {
             Role::Leading | Role::Aside => self.inner.office.read_systems().await,
             Role::Following { .. } => self.ask(Wish::ReadSystems, READ).await,
         }
+    }
+
+    /// Asks something of a run under way.
+    async fn ask_of_run(&self, run: RunId, wish: Wish) -> Result<(), AppError> {
+        // What needs no leader to be said is said at once.
+        if !self.inner.office.store().run(run)?.status.is_active() {
+            return Err(AppError::RunEnded(run));
+        }
+        self.ask(wish, STEERED).await
     }
 
     /// Asks whoever leads, and waits for the answer. If nobody does, this process leads in a moment and answers itself.

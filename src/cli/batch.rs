@@ -9,8 +9,8 @@ use super::args::Enroll;
 use super::enroll::Followed;
 use super::exit::{Ending, Exit};
 use super::{list, open, output};
-use crate::app::{App, Judged, Name, RunSummary, SubmitError, Verdict};
-use crate::domain::request::{EnrollParams, EnrollRequest};
+use crate::app::{App, Judged, Name, RunSummary, Sorted, SubmitError, Verdict};
+use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunView;
 use crate::domain::text::neutralize;
 
@@ -30,7 +30,6 @@ pub async fn start(app: &App, command: &Enroll, listed: &[String]) -> Result<Sta
     let names: Vec<Name> = named.chain(listed).collect();
     let mut judged = app.judge(&names, &params, &by).await;
     judged.iter_mut().for_each(|judged| follow_what_ended(app, judged));
-    let refused = judged.iter().filter(|judged| matches!(judged.verdict, Verdict::Refused(_))).count();
     let asks = command.file.is_some() && !command.yes;
     if command.json {
         judged.iter().filter_map(object).for_each(|value| output::object(&value));
@@ -40,7 +39,8 @@ pub async fn start(app: &App, command: &Enroll, listed: &[String]) -> Result<Sta
     if command.json || command.file.is_none() {
         judged.iter().for_each(tell_refused);
     }
-    let begins = judged.iter().filter(|judged| matches!(judged.verdict, Verdict::Enroll(_))).count();
+    let Sorted { requests, go_on, refused } = Sorted::of(judged);
+    let (begins, refused) = (requests.len(), refused.len());
     if refused > 0 && !command.skip_refused {
         return match names.len() {
             // Its refusal says everything.
@@ -52,15 +52,7 @@ pub async fn start(app: &App, command: &Enroll, listed: &[String]) -> Result<Sta
     if asks && begins > 0 {
         ask(command.file.as_deref(), command.json, begins).await?;
     }
-    let mut runs = Vec::new();
-    let mut requests: Vec<EnrollRequest> = Vec::new();
-    for Judged { verdict, .. } in judged {
-        match verdict {
-            Verdict::Enroll(request) => requests.push(*request),
-            Verdict::GoesOn { host, run, .. } => runs.push(Followed { run, host }),
-            Verdict::Again { .. } | Verdict::Refused(_) => {}
-        }
-    }
+    let mut runs: Vec<Followed> = go_on.into_iter().map(|(host, run, _)| Followed { run, host }).collect();
     if !requests.is_empty() {
         let started =
             app.submit_batch(requests, command.canary).await.map_err(|(host, refusal)| overtaken(&host, &refusal))?;

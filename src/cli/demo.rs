@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::args::{Demo, Lab};
 use super::exit::{Ending, Exit};
-use super::{log, open, output};
+use super::{leave, log, open, output};
 use crate::config;
 use crate::lab::{self, scenario::Scenario};
 use crate::tui;
@@ -31,7 +31,7 @@ pub async fn demo(command: Demo) -> Result<Exit, Ending> {
     };
     let app = open::app(settings, &folder.0.join("state")).await?;
     let shown = tui::run(app.clone(), options).await;
-    app.shutdown().await;
+    leave::leave(app).await;
     drop(lab);
     shown.map(|()| Exit::Done).map_err(|e| Ending::failed(e.to_string()))
 }

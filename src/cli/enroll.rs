@@ -7,7 +7,7 @@ use tokio::sync::broadcast;
 use super::args::{Enroll, Place};
 use super::batch::{self, Started};
 use super::exit::{Ending, Exit};
-use super::{list, open, output};
+use super::{leave, list, open, output};
 use crate::app::{App, FeedEvent, Role};
 use crate::domain::event::{Body, Event, RunRecord};
 use crate::domain::ids::RunId;
@@ -27,7 +27,7 @@ pub async fn enroll(place: &Place, command: Enroll) -> Result<Exit, Ending> {
     let listed = command.file.as_deref().map(list::read).transpose()?.unwrap_or_default();
     let app = if command.detach { open::aside(place).await? } else { open::headless(place).await? };
     let ended = carry_out(&app, command, &listed).await;
-    app.shutdown().await;
+    leave::leave(app).await;
     ended
 }
 

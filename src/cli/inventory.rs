@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::args::{Inventory, Place};
 use super::exit::{Ending, Exit};
-use super::{open, output};
+use super::{leave, open, output};
 use crate::app::FleetRow;
 use crate::domain::text::neutralize;
 
@@ -12,7 +12,7 @@ pub async fn inventory(place: &Place, command: Inventory) -> Result<Exit, Ending
     // It looks and leaves: whoever leads goes on leading, and no run is resumed for a moment.
     let app = open::aside(place).await?;
     let done = show(&app, place, command).await;
-    app.shutdown().await;
+    leave::leave(app).await;
     done
 }
 

@@ -9,6 +9,7 @@ mod doctor;
 mod enroll;
 mod exit;
 mod inventory;
+mod leave;
 mod list;
 mod log;
 mod open;

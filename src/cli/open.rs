@@ -6,7 +6,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::args::Place;
 use super::exit::{Ending, Exit};
-use super::{log, output};
+use super::{leave, log, output};
 use crate::app::{App, FeedEvent, Opening, Role};
 use crate::config::settings::Settings;
 use crate::config::{self, paths};
@@ -91,7 +91,7 @@ pub async fn console(place: &Place) -> Result<Exit, Ending> {
     };
     let app = app(settings, &state).await?;
     let shown = tui::run(app.clone(), options).await;
-    app.shutdown().await;
+    leave::leave(app).await;
     shown.map(|()| Exit::Done).map_err(|e| Ending::failed(e.to_string()))
 }
 
@@ -114,7 +114,7 @@ pub async fn serve(place: &Place) -> Result<Exit, Ending> {
             }
         }
     }
-    app.shutdown().await;
+    leave::leave(app).await;
     Ok(Exit::Done)
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::args::{Place, Runs, Switches};
 use super::enroll::{Followed, follow};
 use super::exit::{Ending, Exit};
-use super::{open, output, story};
+use super::{leave, open, output, story};
 use crate::app::{App, AppError, RunSummary, Runs as History};
 use crate::domain::ids::RunId;
 use crate::domain::run_view::RunView;
@@ -38,7 +38,7 @@ pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
     }
     let app = open::headless(place).await?;
     let done = carry_out(&app, command).await;
-    app.shutdown().await;
+    leave::leave(app).await;
     done
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use secrecy::zeroize::Zeroizing;
@@ -26,19 +25,10 @@ const HANGING: usize = 128;
 pub struct Vault {
     settings: VaultSettings,
     turns: Arc<Semaphore>,
-    /// Threads that read.
-    reading: Arc<AtomicUsize>,
+    /// Threads that may read, hanging ones among them.
+    threads: Arc<Semaphore>,
     patience: Duration,
     given_up: Duration,
-}
-
-/// A thread that reads, until it does not.
-struct Reading(Arc<AtomicUsize>);
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 /// Why a secret could not be had. None of them holds a secret.
@@ -60,8 +50,8 @@ pub enum VaultError {
 
 impl Vault {
     pub fn new(settings: VaultSettings) -> Self {
-        let turns = Arc::new(Semaphore::new(READS));
-        Vault { settings, turns, reading: Arc::default(), patience: PATIENCE, given_up: GIVEN_UP }
+        let (turns, threads) = (Arc::new(Semaphore::new(READS)), Arc::new(Semaphore::new(HANGING)));
+        Vault { settings, turns, threads, patience: PATIENCE, given_up: GIVEN_UP }
     }
 
     pub fn settings(&self) -> &VaultSettings {
@@ -115,13 +105,10 @@ impl Vault {
             // Whoever asked has lost patience.
             () = tell.closed() => return,
         };
-        if self.reading.fetch_add(1, Ordering::SeqCst) >= HANGING {
-            self.reading.fetch_sub(1, Ordering::SeqCst);
-            return;
-        }
-        let (counted, given_up) = (Reading(Arc::clone(&self.reading)), self.given_up);
+        let Ok(thread) = Arc::clone(&self.threads).try_acquire_owned() else { return };
+        let given_up = self.given_up;
         let read = tokio::task::spawn_blocking(move || {
-            let _counted = counted;
+            let _thread = thread;
             self.get(&item, &field)
         });
         if let Ok(Ok(outcome)) = tokio::time::timeout(given_up, read).await {
@@ -235,9 +222,9 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         tokio::time::sleep(Duration::from_millis(600)).await;
         assert_eq!(vault.ask("a", "b").await.unwrap().expose_secret(), "c");
-        assert_eq!(vault.reading.load(Ordering::SeqCst), READS, "their threads hang on");
+        assert_eq!(HANGING - vault.threads.available_permits(), READS, "their threads hang on");
         drop(std::fs::OpenOptions::new().write(true).open(&hanging).unwrap());
-        while vault.reading.load(Ordering::SeqCst) > 0 {
+        while vault.threads.available_permits() < HANGING {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -16,6 +16,7 @@ pub mod mac;
 pub mod phase;
 pub mod plan;
 pub mod platform_class;
+pub mod proof;
 pub mod provision;
 pub mod queue;
 pub mod request;

@@ -4,10 +4,11 @@ use rusqlite::{Row, params};
 
 use super::error::StoreError;
 use super::fleet::count_change;
-use super::handle::Store;
+use super::handle::{Sql, Store};
 use super::rows::{get, key, nanos, parsed, run_id, time};
 use crate::domain::device::Proof;
 use crate::domain::ids::NodeUuid;
+use crate::domain::proof::Identity;
 
 /// What came of an attempt to prove an enrollment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,18 @@ impl Store {
             })
         })
     }
+}
+
+/// The run that worked on this identity proved nothing (T4). Where the device still is that node, a proof of it stands and
+/// one of anything else is cleared; where the device is another node by now, this run has no say. Says whether it cleared.
+pub(super) fn failed(sql: &Sql<'_>, device: &str, identity: &Identity) -> Result<bool, StoreError> {
+    let cleared = sql.execute(
+        "DELETE FROM proof WHERE device = ?1 AND (instance <> ?2 OR node <> ?3)
+         AND EXISTS (SELECT 1 FROM ironic_ref WHERE device = ?1 AND instance = ?2 AND node = ?3)",
+        params![device, identity.instance, identity.node.to_string()],
+    )?;
+    count_change(sql, cleared > 0)?;
+    Ok(cleared > 0)
 }
 
 fn read_proof(row: &Row<'_>) -> Result<Proof, StoreError> {

@@ -6,12 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use super::handle::{Sql, Store};
+use super::proofs;
 use super::queue::placed;
 use super::rows::{bad, from_json, get, json, key, nanos, run_id, signed, time, time_maybe, unsigned};
 use crate::domain::event::{Body, Event, Observation, Outcome, RunRecord, WaitReason};
 use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
 use crate::domain::phase::Phase;
+use crate::domain::proof;
 use crate::domain::queue::Queued;
 use crate::domain::request::EnrollRequest;
 use crate::workflows::enroll;
@@ -142,19 +144,24 @@ impl Store {
         expect_n: u64,
         events: Vec<(Timestamp, Body)>,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        self.write(move |sql| {
-            let (status, _) = standing(sql, run)?;
+        // Put into words here: the writer's thread serves all runs, and does nothing that another one could.
+        let texts = events.iter().map(|(_, body)| json(body, "record.body")).collect::<Result<Vec<_>, StoreError>>()?;
+        let appended = self.write_checked(move |sql| {
+            let (status, found) = end_of(sql, run)?;
             if !status.is_active() {
                 return Err(StoreError::RunFinished(run));
             }
-            let found = next_n(sql, run)?;
             if found != expect_n {
                 return Err(StoreError::JournalMoved { run, expected: expect_n, found });
             }
             let mut records = Vec::with_capacity(events.len());
-            for (n, (at, body)) in (expect_n..).zip(events) {
-                insert(sql, run, n, at, &body)?;
+            let mut unproven = false;
+            for ((n, (at, body)), text) in (expect_n..).zip(events).zip(&texts) {
+                insert(sql, run, n, at, matches!(body, Body::Observation(_)), text)?;
                 project(sql, run, at, &body)?;
+                if let Body::Journal(Event::Finished { outcome }) = &body {
+                    unproven = settle_proof(sql, run, outcome)?;
+                }
                 records.push(RunRecord { run, n, at, body });
             }
             appended(sql, run, expect_n, records.len())?;
@@ -164,9 +171,13 @@ impl Store {
                     params![key(run)],
                 )?;
             }
-            Ok(records)
-        })
-        .await
+            Ok((records, unproven))
+        });
+        let (records, unproven) = appended.await?;
+        if unproven {
+            self.fleet_changed();
+        }
+        Ok(records)
     }
 
     /// All records of a run, in their order.
@@ -177,7 +188,7 @@ impl Store {
     /// The records of a run from a place on.
     pub fn records_from(&self, run: RunId, n: u64) -> Result<Vec<RunRecord>, StoreError> {
         self.read(|sql| {
-            standing(sql, run)?;
+            end_of(sql, run)?;
             sql.all(
                 "SELECT n, at, observed, body FROM record WHERE run = ?1 AND n >= ?2 ORDER BY n",
                 params![key(run), signed(n)],
@@ -188,10 +199,7 @@ impl Store {
 
     /// How many records a run has: the place of the next one.
     pub fn journal_end(&self, run: RunId) -> Result<u64, StoreError> {
-        self.read(|sql| {
-            standing(sql, run)?;
-            next_n(sql, run)
-        })
+        self.read(|sql| Ok(end_of(sql, run)?.1))
     }
 
     /// All runs, the newest first.
@@ -268,29 +276,22 @@ fn begin(sql: &Sql<'_>, run: RunId, workflow: &str, request: EnrollRequest) -> R
     )?;
     let at = request.submitted_at;
     let event = Event::Submitted { workflow: workflow.to_owned(), request: Box::new(request) };
-    insert(sql, run, 0, at, &Body::Journal(event))?;
+    insert(sql, run, 0, at, false, &json(&Body::Journal(event), "record.body")?)?;
     appended(sql, run, 0, 1)
 }
 
-fn standing(sql: &Sql<'_>, run: RunId) -> Result<(RunStatus, Option<Timestamp>), StoreError> {
-    sql.first("SELECT status, finished_at FROM run WHERE id = ?1", params![key(run)], |row| {
-        Ok((read_status(row)?, time_maybe(row, "finished_at", "run")?))
-    })?
-    .ok_or(StoreError::NoRun(run))
+/// Where a run stands, and how many records it has.
+fn end_of(sql: &Sql<'_>, run: RunId) -> Result<(RunStatus, u64), StoreError> {
+    let end =
+        "SELECT status, (SELECT coalesce(max(n) + 1, 0) FROM record WHERE run = ?1) AS next FROM run WHERE id = ?1";
+    sql.first(end, params![key(run)], |row| Ok((read_status(row)?, unsigned(row, "next", "record")?)))?
+        .ok_or(StoreError::NoRun(run))
 }
 
-fn next_n(sql: &Sql<'_>, run: RunId) -> Result<u64, StoreError> {
-    let next =
-        sql.first("SELECT coalesce(max(n) + 1, 0) AS next FROM record WHERE run = ?1", params![key(run)], |row| {
-            unsigned(row, "next", "record")
-        })?;
-    Ok(next.unwrap_or(0))
-}
-
-fn insert(sql: &Sql<'_>, run: RunId, n: u64, at: Timestamp, body: &Body) -> Result<(), StoreError> {
+fn insert(sql: &Sql<'_>, run: RunId, n: u64, at: Timestamp, observed: bool, body: &str) -> Result<(), StoreError> {
     sql.execute(
         "INSERT INTO record (run, n, at, observed, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![key(run), signed(n), nanos(at), matches!(body, Body::Observation(_)), json(body, "record.body")?],
+        params![key(run), signed(n), nanos(at), observed, body],
     )
     .map(drop)
 }
@@ -332,6 +333,18 @@ fn project(sql: &Sql<'_>, run: RunId, at: Timestamp, body: &Body) -> Result<(), 
         Body::Journal(_) | Body::Observation(_) => {}
     }
     Ok(())
+}
+
+/// What the end of a run means for its device's proof, in the same commit: no crash comes between the two (T4, T5).
+fn settle_proof(sql: &Sql<'_>, run: RunId, outcome: &Outcome) -> Result<bool, StoreError> {
+    let read = |row: &Row<'_>| Ok(serde_json::from_str::<Event>(&get::<String>(row, "body", "record")?).ok());
+    // A record that this version can't read names no node: the proof stays.
+    let journal =
+        sql.all("SELECT body FROM record WHERE run = ?1 AND observed = 0 ORDER BY n", params![key(run)], read)?;
+    let Some(identity) = proof::failed(journal.iter().flatten(), outcome) else { return Ok(false) };
+    let host =
+        sql.first("SELECT host FROM run WHERE id = ?1", params![key(run)], |row| get::<String>(row, "host", "run"))?;
+    host.map_or(Ok(false), |host| proofs::failed(sql, &host, &identity))
 }
 
 pub(super) fn read_record(run: RunId, row: &Row<'_>) -> Result<RunRecord, StoreError> {

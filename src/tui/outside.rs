@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::event::{Event, Refused};
 use super::model::host::{Host, LastRun, SystemHealth};
-use crate::app::{App, Fleet, FleetRow, Judged, Name, RunSummary, SubmitError, Verdict};
+use crate::app::{App, Fleet, FleetRow, Name, RunSummary, Sorted, SubmitError};
 use crate::domain::event::{Body, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::request::EnrollParams;
@@ -148,15 +148,8 @@ impl Outside {
         let (app, user, events) = (self.app.clone(), self.user.clone(), self.events.clone());
         self.spawn(async move {
             let names: Vec<Name> = hosts.into_iter().map(|text| Name { text, even_deployed: false }).collect();
-            let (mut requests, mut refused) = (Vec::new(), Vec::new());
-            for Judged { name, verdict } in app.judge(&names, &params, &user).await {
-                match verdict {
-                    Verdict::Enroll(request) => requests.push(*request),
-                    Verdict::GoesOn { host, run, by } => refused.push((host, SubmitError::Busy { run, by })),
-                    Verdict::Refused(refusal) => refused.push((name, refusal)),
-                    Verdict::Again { .. } => {}
-                }
-            }
+            let Sorted { requests, go_on, mut refused } = Sorted::of(app.judge(&names, &params, &user).await);
+            refused.extend(go_on.into_iter().map(|(host, run, by)| (host, SubmitError::Busy { run, by })));
             let of = |host: String, answer| Event::Submitted { host, of: None, open: false, answer };
             if refused.is_empty() {
                 match app.submit_batch(requests, true).await {

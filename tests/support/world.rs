@@ -1,6 +1,7 @@
 //! One invented site with something wrong in it: hosts, runs as the engine journals them, and consoles that show them.
 
 use jiff::Timestamp;
+use muster::app::{Leader, Role};
 use muster::config::settings::default_options;
 use muster::domain::device::{Device, IronicRef, Proof};
 use muster::domain::event::{
@@ -669,6 +670,12 @@ pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
         update(&mut model, Event::Paste("r\ne\n".into()));
         model
     };
+    let follows = || {
+        let mut model = console(width, height);
+        let leader = Leader { pid: 4711, host: "ops-1".into(), since: before(5400), user: Some("eve".into()) };
+        update(&mut model, Event::Role(Role::Following { leader: Some(leader) }));
+        model
+    };
     let mut tree = console(width, height);
     press(&mut tree, "tab");
     vec![
@@ -677,6 +684,7 @@ pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
         ("fleet-filter", with("/ r u n : f a")),
         ("fleet-nothing", with("/ z z z")),
         ("fleet-toasts", toasts()),
+        ("fleet-follows", follows()),
         ("launch", with("j e")),
         ("launch-batch", batch()),
         ("run-links", live_run(width, height, "gpu-b07-39")),
