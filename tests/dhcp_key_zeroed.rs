@@ -63,7 +63,7 @@ fn needles(text: &str) -> Vec<[u8; NEEDLE]> {
     let key = russh::keys::PrivateKey::from_openssh(text).unwrap();
     let seed = key.key_data().ed25519().unwrap().private.to_bytes();
     let at = bytes.windows(32).position(|part| part == seed).unwrap();
-    let in_text = (at + 2) / 3 * 4;
+    let in_text = at.div_ceil(3) * 4;
     let cut = |from: &[u8]| <[u8; NEEDLE]>::try_from(&from[..NEEDLE]).unwrap();
     vec![cut(&seed), cut(&seed[16..]), cut(&lines.as_bytes()[in_text..]), cut(&lines.as_bytes()[in_text + 18..])]
 }
