@@ -356,7 +356,7 @@ async fn the_wiring_keeps_up_by_itself_and_through_an_outage() {
     let cancel = CancellationToken::new();
     let Rig { lists, store, wiring, .. } = rig;
     let (wiring, token) = (Arc::new(wiring), cancel.clone());
-    let task = tokio::spawn(async move { wiring.run(token).await });
+    let task = tokio::spawn(async move { wiring.run(token, || {}).await });
     let name = || store.object::<Interface>(21).unwrap().map(|read| read.object.name);
     until(|| name().as_deref() == Some("eth0") && store.object_count(ObjectKind::Cable).unwrap().0 == 3).await;
     lists.with(|state| state.broken.insert("interfaces".into(), ResponseTemplate::new(503)));

@@ -148,11 +148,12 @@ impl Office {
 
     fn observe(&self, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let notifier = spawn_beside(&self.env, &self.devices, stop, &mut tasks);
-        let (observer, cancel) = (Arc::clone(&self.devices), stop.clone());
-        tasks.spawn(async move { observer.run(cancel, || notifier.iter().for_each(|notifier| notifier.look())).await });
+        let notifier = spawn_beside(&self.env, &self.devices, &self.wiring, stop, &mut tasks);
+        let told = move || notifier.iter().for_each(|notifier| notifier.look());
+        let (observer, cancel, look) = (Arc::clone(&self.devices), stop.clone(), told.clone());
+        tasks.spawn(async move { observer.run(cancel, look).await });
         let (observer, cancel) = (Arc::clone(&self.wiring), stop.clone());
-        tasks.spawn(async move { observer.run(cancel).await });
+        tasks.spawn(async move { observer.run(cancel, told).await });
         let (observers, env, cancel) = (self.node_observers(), Arc::clone(&self.env), stop.clone());
         tasks.spawn(async move { nodes::run_all(observers, cancel, &env.refresh_nodes, || {}).await });
         tasks

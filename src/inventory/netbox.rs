@@ -213,7 +213,10 @@ impl Observer {
             if self.wants_all.swap(false, Ordering::Relaxed) {
                 schedule.want(Task::Resync, now);
             }
-            schedule.stretch(Task::Delta, *self.stretched.lock().unwrap_or_else(PoisonError::into_inner), now);
+            let stretched = *self.stretched.lock().unwrap_or_else(PoisonError::into_inner);
+            for task in [Task::Delta, Task::Parts] {
+                schedule.stretch(task, stretched, now);
+            }
             if self.wants_delta.swap(false, Ordering::Relaxed) {
                 schedule.want(Task::Delta, now);
             }

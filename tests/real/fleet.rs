@@ -69,7 +69,7 @@ impl Watched {
         let (observer, stop) = (Arc::new(self.observer(&self.store)), self.stop.clone());
         let (wiring, stop_wiring) = (self.wiring(&self.store, &observer), self.stop.clone());
         tokio::spawn(async move { observer.run(stop, || {}).await });
-        tokio::spawn(async move { wiring.run(stop_wiring).await });
+        tokio::spawn(async move { wiring.run(stop_wiring, || {}).await });
     }
 
     /// What the administrator does, past the door.

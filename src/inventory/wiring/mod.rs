@@ -7,10 +7,11 @@ mod project;
 mod rows;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,9 @@ pub struct WiringObserver {
     devices: Arc<Observer>,
     /// One sync at a time.
     seen: Mutex<Seen>,
+    /// Between two deltas and two looks at the cables, where push lets them be rarer (O9).
+    stretched: std::sync::Mutex<Option<Duration>>,
+    woken: Notify,
 }
 
 /// What is remembered between two reads.
@@ -79,7 +83,8 @@ enum Task {
 
 impl WiringObserver {
     pub fn new(netbox: NetBox, store: Store, cadences: &Cadences, devices: Arc<Observer>) -> Self {
-        WiringObserver { netbox, store, cadences: cadences.clone(), devices, seen: Mutex::default() }
+        let (seen, stretched, woken) = (Mutex::default(), std::sync::Mutex::default(), Notify::new());
+        WiringObserver { netbox, store, cadences: cadences.clone(), devices, seen, stretched, woken }
     }
 
     /// Reads what changed since the last read; everything where nothing was read yet.
@@ -116,14 +121,26 @@ impl WiringObserver {
         outcome
     }
 
+    /// Takes another cadence for deltas and cables from now on, since changes are told by push; `None`: the configured ones
+    /// (O9). The comparisons stay as they are.
+    pub fn stretch(&self, poll: Option<Duration>) {
+        *self.stretched.lock().unwrap_or_else(PoisonError::into_inner) = poll;
+        self.woken.notify_one();
+    }
+
     /// Goes on until cancelled. A store that was filled before is only compared at the start: after a restart nothing is
-    /// read that did not change.
-    pub async fn run(&self, cancel: CancellationToken) {
+    /// read that did not change. `on_change` is called when something was read that is another one than here.
+    pub async fn run(&self, cancel: CancellationToken, on_change: impl Fn() + Send + Sync) {
         let mut schedule = self.schedule(Instant::now());
         loop {
+            let stretched = *self.stretched.lock().unwrap_or_else(PoisonError::into_inner);
+            for task in [Task::Delta, Task::Cables] {
+                schedule.stretch(task, stretched, Instant::now());
+            }
             let Some(task) = schedule.due(Instant::now()) else {
                 tokio::select! {
                     () = cancel.cancelled() => return,
+                    () = self.woken.notified() => {}
                     () = tokio::time::sleep_until(schedule.next(false)) => {}
                 }
                 continue;
@@ -138,6 +155,9 @@ impl WiringObserver {
                 Task::Cables | Task::Delta => &[],
             };
             schedule.ended(task, covers, outcome.is_ok(), Instant::now());
+            if outcome.is_ok_and(|report| report.changed > 0) {
+                on_change();
+            }
         }
     }
 
