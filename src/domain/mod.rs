@@ -25,3 +25,4 @@ pub mod run_view;
 pub mod story;
 pub mod text;
 pub mod verify;
+pub mod wiring;
