@@ -168,7 +168,10 @@ fn the_limit_of_a_switch_goes_by_netbox_and_without_its_answer_nothing_is_submit
     std::fs::write(&lab.config, config).unwrap();
     let other = "gpu-b07-31";
 
-    lab.fault(json!({"kind": "http", "system": "netbox", "path": "/api/dcim/interfaces/", "status": 502, "count": 1}));
+    lab.fault(
+        json!({"kind": "http", "system": "netbox", "path": "/api/dcim/interfaces/", "device": ONE, "status": 502,
+        "count": 1}),
+    );
     let ended = lab.run(&["enroll", ONE, "--json"]);
     nothing_began(&lab, &ended);
     let events = ended.events();

@@ -39,8 +39,10 @@ impl Fleet {
             json!([{"id": 1, "model": "SYS-221H", "manufacturer": {"id": 1, "name": "Supermicro"}, "u_height": 2.0}]);
         let roles =
             json!([{"id": 1, "name": "GPU compute", "slug": "gpu", "custom_fields": {"device_class": "COMPUTE_GPU"}}]);
-        for (at, rows) in [("/api/dcim/device-types/", types), ("/api/dcim/device-roles/", roles)] {
-            let page = json!({"count": 1, "next": null, "results": rows});
+        let places = [("/api/dcim/device-types/", types), ("/api/dcim/device-roles/", roles)];
+        let empty = ["/api/dcim/sites/", "/api/dcim/locations/", "/api/dcim/racks/"].map(|at| (at, json!([])));
+        for (at, rows) in places.into_iter().chain(empty) {
+            let page = json!({"count": rows.as_array().unwrap().len(), "next": null, "results": rows});
             let whole = ResponseTemplate::new(200).set_body_json(page);
             Mock::given(path(at)).respond_with(self.unless_broken(whole)).mount(&server).await;
         }
@@ -129,6 +131,7 @@ async fn rig() -> Rig {
         trust: Trust::System,
         timeout: Duration::from_secs(2),
         poll: Duration::from_millis(20),
+        cadences: Default::default(),
         resync: Duration::from_secs(600),
         fields: NetboxFields {
             device_class: "device_class".into(),

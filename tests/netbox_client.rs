@@ -1,5 +1,8 @@
 //! The NetBox client against recorded answers of a real NetBox, and against servers that are none.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use muster::clients::http::HttpError;
@@ -19,6 +22,7 @@ fn settings(url: &str) -> NetboxSettings {
         trust: Trust::System,
         timeout: Duration::from_millis(500),
         poll: Duration::from_secs(60),
+        cadences: Default::default(),
         resync: Duration::from_secs(900),
         fields: NetboxFields {
             device_class: "device_class".into(),
@@ -170,53 +174,115 @@ async fn a_body_that_is_no_json_or_endlessly_deep_is_final_and_one_that_is_cut_o
     }
 }
 
-/// A fleet of `count` sites served in pages as NetBox does, `max` rows at most; `hidden` sites are counted and not listed.
-async fn paged(server: &MockServer, count: usize, max: usize, lost: Option<u64>) {
+/// A fleet of `count` sites with odd ids, served as NetBox does, `max` rows at most; the site `lost` is counted and not listed.
+async fn paged(server: &MockServer, count: u64, max: usize, lost: Option<u64>) {
+    let sites: Arc<Mutex<BTreeSet<u64>>> = Arc::new(Mutex::new((0..count).map(|n| 2 * n + 1).collect()));
+    shifting(server, sites, max, lost, |_, _| {}).await;
+}
+
+/// The same over sites that `meanwhile` changes after each answer; it is told how many there were.
+async fn shifting(
+    server: &MockServer,
+    sites: Arc<Mutex<BTreeSet<u64>>>,
+    max: usize,
+    lost: Option<u64>,
+    meanwhile: impl Fn(&mut BTreeSet<u64>, u64) + Send + Sync + 'static,
+) {
+    let answers = AtomicU64::new(0);
     Mock::given(method("GET"))
         .and(path("/api/dcim/sites/"))
         .and(query_param("ordering", "id"))
         .respond_with(move |request: &Request| {
-            let number = |key: &str, default: usize| {
+            let number = |key: &str, default: u64| {
                 let found = request.url.query_pairs().find(|(k, _)| k == key);
                 found.map_or(default, |(_, v)| v.parse().unwrap())
             };
-            let (limit, offset) = (number("limit", 50).min(max), number("offset", 0));
-            let rows: Vec<Value> = (offset..(offset + limit).min(count))
-                .map(|n| {
-                    // A row that is lost by shifting comes as its neighbour, once more.
-                    let id = if lost == Some(n as u64 + 1) { n } else { n + 1 };
-                    json!({"id": id, "name": format!("s{id}"), "slug": format!("s{id}")})
-                })
-                .collect();
-            let next = (offset + limit < count).then_some("http://elsewhere.example.com/api/dcim/sites/?offset=1");
-            ResponseTemplate::new(200).set_body_json(json!({"count": count, "next": next, "results": rows}))
+            let (limit, offset) = ((number("limit", 50) as usize).min(max), number("offset", 0) as usize);
+            let mut sites = sites.lock().unwrap();
+            let ids: Vec<u64> = sites.range(number("id__gte", 0)..number("id__lt", u64::MAX)).copied().collect();
+            let page = ids.iter().skip(offset).take(limit).filter(|id| lost != Some(**id));
+            let rows: Vec<Value> =
+                page.map(|id| json!({"id": id, "name": format!("s{id}"), "slug": format!("s{id}")})).collect();
+            let next = (offset + limit < ids.len()).then_some("http://elsewhere.example.com/api/dcim/sites/?offset=1");
+            meanwhile(&mut sites, answers.fetch_add(1, Ordering::Relaxed) + 1);
+            ResponseTemplate::new(200).set_body_json(json!({"count": ids.len(), "next": next, "results": rows}))
         })
         .mount(server)
         .await;
 }
 
-/// The server's own limit decides the stride, and its idea of its own address is not followed.
+/// The server's own limit decides the stride, and its idea of its own address is not followed. A long list is read in four
+/// lanes, whose beginnings cost three small requests.
 #[tokio::test]
 async fn all_pages_are_read_each_row_once() {
-    for (count, max) in [(0, 100), (1, 100), (100, 100), (101, 100), (2345, 100), (2345, 1000)] {
+    for (count, max) in [(0, 100), (1, 100), (100, 100), (101, 100), (345, 100), (2345, 100), (2345, 1000)] {
         let server = MockServer::start().await;
         paged(&server, count, max, None).await;
         let listing = client(&server.uri()).sites().await.unwrap();
         assert!(listing.complete, "{count} {max}");
         let ids: Vec<u64> = listing.rows.iter().map(|site| site.id).collect();
-        assert_eq!(ids, (1..=count as u64).collect::<Vec<_>>());
-        assert_eq!(server.received_requests().await.unwrap().len(), count.div_ceil(max).max(1));
+        assert_eq!(ids, (0..count).map(|n| 2 * n + 1).collect::<Vec<_>>());
+        let pages = (count as usize).div_ceil(max).max(1);
+        let cuts = pages.saturating_sub(1).min(4).saturating_sub(1);
+        assert_eq!(server.received_requests().await.unwrap().len(), pages + cuts, "{count} {max}");
     }
 }
 
-/// Case: C-38
+/// Proves: O4. Case: C-38
 #[tokio::test]
 async fn a_list_that_does_not_add_up_is_known_as_such() {
     let server = MockServer::start().await;
-    paged(&server, 10, 5, Some(8)).await;
+    paged(&server, 10, 5, Some(15)).await;
     let listing = client(&server.uri()).sites().await.unwrap();
     assert_eq!(listing.rows.len(), 9);
     assert!(!listing.complete);
+}
+
+/// Proves: O1, O4. Case: C-38
+#[tokio::test]
+async fn rows_that_are_made_and_deleted_while_a_list_is_read_shift_nothing() {
+    let all: BTreeSet<u64> = (1..=4000).collect();
+    let sites = Arc::new(Mutex::new(all.clone()));
+    let server = MockServer::start().await;
+    // Each answer takes a row away from the beginning, which would move every later page by one.
+    shifting(&server, Arc::clone(&sites), 100, None, |sites, n| {
+        sites.remove(&n);
+    })
+    .await;
+    let listing = client(&server.uri()).sites().await.unwrap();
+    let told: BTreeSet<u64> = listing.rows.iter().map(|site| site.id).collect();
+    let there = sites.lock().unwrap().clone();
+    let missing: Vec<&u64> = there.difference(&told).collect();
+    assert!(missing.is_empty(), "there all the time and not told: {missing:?}");
+    assert_eq!(told.len(), listing.rows.len());
+
+    let server = MockServer::start().await;
+    let sites = Arc::new(Mutex::new(all));
+    shifting(&server, Arc::clone(&sites), 100, None, |sites, n| {
+        sites.insert(5000 - n);
+    })
+    .await;
+    let listing = client(&server.uri()).sites().await.unwrap();
+    let told: BTreeSet<u64> = listing.rows.iter().map(|site| site.id).collect();
+    assert!((1..=4000).all(|id| told.contains(&id)));
+    assert!(!listing.complete, "rows came that the first page did not count");
+}
+
+/// Case: C-39
+#[tokio::test]
+async fn a_server_that_ignores_ids_or_order_is_refused_and_not_read_for_ever() {
+    for shuffled in [false, true] {
+        let server = MockServer::start().await;
+        let mut rows: Vec<Value> = (1..=100).map(|id| json!({"id": id, "name": "s", "slug": "s"})).collect();
+        if shuffled {
+            rows.swap(3, 70);
+        }
+        let page = json!({"count": 1000, "next": "x", "results": rows});
+        Mock::given(method("GET")).respond_with(ResponseTemplate::new(200).set_body_json(page)).mount(&server).await;
+        let error = client(&server.uri()).sites().await.unwrap_err();
+        let NetBoxError::Ignored { filter, .. } = &error else { panic!("{error:?}") };
+        assert!(filter.starts_with(if shuffled { "ordering" } else { "id__gte=101" }), "{filter}");
+    }
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
-//! Notifications to a real nats-server, which the tests start themselves on free ports: subjects, payloads, outages, logins.
+//! Notifications to a real nats-server, which the tests start themselves on free ports: subjects, payloads, outages.
 
 #[path = "support/door.rs"]
 mod door;
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
+#[path = "support/nats.rs"]
+mod nats;
 
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,119 +14,17 @@ use door::Door;
 use futures::StreamExt;
 use jiff::Timestamp;
 use muster::app::App;
-use muster::clients::nats::{Nats, NatsError};
-use muster::clients::vault::Vault;
-use muster::config::settings::{
-    NatsAuth, NatsSettings, PushSettings, SecretRef, Trust, VaultKind, VaultSettings, WebhookSettings,
-};
+use muster::config::settings::{NatsSettings, PushSettings, WebhookSettings};
 use muster::domain::device::Device;
-use muster::inventory::notify::{CableChange, CableEnd, Change, Notifier, SYSTEM};
+use muster::domain::wiring::{Cable, CableEnd};
+use muster::inventory::notify::{Notifier, SYSTEM};
 use muster::lab::Lab;
 use muster::lab::netbox::webhook::{self, Webhook};
 use muster::lab::scenario::Scenario;
-use muster::store::Store;
+use muster::store::{ObjectKind, Store};
+use nats::{PATIENCE, Server, secret, vault};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-
-const PLACES: [&str; 3] = ["/usr/sbin/nats-server", "/usr/bin/nats-server", "/usr/local/bin/nats-server"];
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A server that ends with the test.
-struct Server {
-    child: Child,
-    port: u16,
-    folder: tempfile::TempDir,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-impl Server {
-    /// `None`, with a printed line, where the machine has none.
-    fn start(configuration: &str) -> Option<Server> {
-        let Some(program) = PLACES.into_iter().find(|place| Path::new(place).exists()) else {
-            let missing = "no nats-server (install the Debian package nats-server)";
-            assert!(std::env::var_os("MUSTER_MUST_RUN").is_none(), "could not run: {missing}");
-            println!("skipped: {missing}");
-            return None;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        std::fs::write(folder.path().join("nats.conf"), configuration).unwrap();
-        let child = spawn(program, folder.path(), port);
-        let server = Server { child, port, folder };
-        server.wait();
-        Some(server)
-    }
-
-    fn again(&mut self) {
-        let program = PLACES.into_iter().find(|place| Path::new(place).exists()).unwrap();
-        self.child = spawn(program, self.folder.path(), self.port);
-        self.wait();
-    }
-
-    fn end(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-
-    fn wait(&self) {
-        let began = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-            assert!(began.elapsed() < PATIENCE, "nats-server does not answer: {log}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn settings(&self) -> NatsSettings {
-        NatsSettings {
-            servers: vec![format!("nats://127.0.0.1:{}", self.port).parse().unwrap()],
-            auth: NatsAuth::None,
-            trust: Trust::System,
-            prefix: "muster".into(),
-            publish_devices: true,
-            publish_cables: true,
-            cable_sites: vec!["osl1".into()],
-            queue: 1000,
-        }
-    }
-
-    /// Listens to everything.
-    async fn listen(&self) -> async_nats::Subscriber {
-        let client = async_nats::connect(format!("nats://127.0.0.1:{}", self.port)).await.unwrap();
-        let all = client.subscribe("muster.>").await.unwrap();
-        client.flush().await.unwrap();
-        all
-    }
-}
-
-fn spawn(program: &str, folder: &Path, port: u16) -> Child {
-    let mut command = Command::new(program);
-    command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-l", "log", "-c", "nats.conf"]).current_dir(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
-fn vault() -> Vault {
-    let text = |text: &str| text.to_owned();
-    Vault::new(VaultSettings {
-        kind: VaultKind::Env,
-        dhcp_item: text("d"),
-        bmc_item: text("{host}"),
-        ipmi_item: text("i"),
-    })
-}
-
-fn secret(folder: &Path, name: &str, content: &str) -> SecretRef {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join(name);
-    std::fs::write(&path, content).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    SecretRef::File(path)
-}
 
 fn device(id: u64, name: &str, site: &str) -> Device {
     let body = json!({
@@ -167,6 +66,11 @@ impl Rig {
 
     async fn put(&self, devices: Vec<Device>) {
         self.store.put_devices(devices).await.unwrap();
+        self.notifier.look();
+    }
+
+    async fn plug(&self, cables: Vec<Cable>) {
+        self.store.put_objects(cables, Timestamp::now()).await.unwrap();
         self.notifier.look();
     }
 
@@ -269,32 +173,58 @@ async fn each_flag_is_of_its_own_and_cables_are_told_at_the_sites_of_the_filter(
     for settings in [off, without_sites] {
         assert!(Notifier::new(&settings, vault(), store.clone()).unwrap().is_none(), "nothing is connected to");
     }
-    let end =
-        |site: &str, device: &str, port: &str| CableEnd { site: site.into(), device: device.into(), port: port.into() };
-    let cable =
-        |id, change, ends| CableChange { change, id, label: Some("L".into()), status: Some("connected".into()), ends };
-    let ends = vec![end("osl1", "gpu-b07-39", "eth0"), end("zrh", "leaf-1", "swp14")];
-    let elsewhere = cable(8, Change::Added, vec![end("zrh", "a", "1"), end("zrh", "b", "1")]);
-
     let mut all = server.listen().await;
+    let hosts = [device(1, "gpu-b07-39", "osl1"), device(2, "leaf-1", "zrh"), device(3, "leaf-2", "zrh")];
     let only_cables = NatsSettings { publish_devices: false, ..server.settings() };
-    let rig = Rig::start(&only_cables, vec![]).await;
-    rig.put(vec![device(1, "gpu-b07-39", "osl1")]).await;
-    rig.notifier.cables(&[elsewhere.clone(), cable(7, Change::Changed, ends.clone())]);
+    let rig = Rig::start(&only_cables, hosts.to_vec()).await;
+    rig.put(vec![device(4, "gpu-b07-41", "osl1")]).await;
+    // One at the site of the filter and one that is nowhere near it.
+    rig.plug(vec![cable(7, (1, "gpu-b07-39"), (2, "leaf-1")), cable(8, (2, "leaf-1"), (3, "leaf-2"))]).await;
     let (subject, payload) = next(&mut all).await;
     assert_eq!(subject, "muster.inventory.osl1.cable.7.updated");
     let at: Timestamp = payload["at"].as_str().unwrap().parse().unwrap();
-    let expected = json!({"v": 1, "at": at, "kind": "cable", "change": "changed", "netbox_id": 7, "label": "L", "status": "connected",
-        "ends": [{"site": "osl1", "device": "gpu-b07-39", "port": "eth0"}, {"site": "zrh", "device": "leaf-1", "port": "swp14"}]});
+    let expected = json!({"v": 1, "at": at, "kind": "cable", "change": "added", "netbox_id": 7, "label": "L", "status": "connected",
+        "ends": [{"site": "osl1", "device": "gpu-b07-39", "port": "eth0"}, {"site": "zrh", "device": "leaf-1", "port": "eth0"}]});
     assert_eq!(payload, expected);
-    rig.notifier.cables(&[cable(7, Change::Removed, ends.clone())]);
-    assert_eq!(next(&mut all).await.0, "muster.inventory.osl1.cable.7.deleted");
+    // Saved again without a change, then moved away from the site: it is told where it was.
+    let mut again = cable(7, (1, "gpu-b07-39"), (2, "leaf-1"));
+    again.last_updated = Some(Timestamp::now());
+    rig.plug(vec![again]).await;
+    rig.plug(vec![cable(7, (3, "leaf-2"), (2, "leaf-1"))]).await;
+    let (subject, payload) = next(&mut all).await;
+    assert_eq!((subject.as_str(), &payload["change"]), ("muster.inventory.osl1.cable.7.updated", &json!("changed")));
+    assert_eq!(payload["ends"][0]["device"], "leaf-2");
+    rig.plug(vec![cable(9, (1, "gpu-b07-39"), (3, "leaf-2"))]).await;
+    assert_eq!(next(&mut all).await.0, "muster.inventory.osl1.cable.9.updated");
+    rig.store.remove_objects(ObjectKind::Cable, vec![8, 9]).await.unwrap();
+    rig.notifier.look();
+    let (subject, payload) = next(&mut all).await;
+    assert_eq!((subject.as_str(), &payload["change"]), ("muster.inventory.osl1.cable.9.deleted", &json!("removed")));
     drop(rig);
 
     let only_devices = NatsSettings { publish_cables: false, ..server.settings() };
-    let rig = Rig::start(&only_devices, vec![]).await;
-    rig.notifier.cables(&[cable(7, Change::Added, ends)]);
+    let rig = Rig::start(&only_devices, hosts.to_vec()).await;
+    rig.plug(vec![cable(7, (1, "gpu-b07-39"), (2, "leaf-1"))]).await;
     nothing_more(&rig, &mut all, 9).await;
+}
+
+fn cable(id: u64, a: (u64, &str), b: (u64, &str)) -> Cable {
+    let end = |(device, name): (u64, &str)| CableEnd {
+        netbox_id: device * 10,
+        kind: "dcim.interface".into(),
+        device: Some(device),
+        device_name: Some(name.into()),
+        name: Some("eth0".into()),
+    };
+    Cable {
+        netbox_id: id,
+        label: Some("L".into()),
+        color: None,
+        status: Some("connected".into()),
+        a: vec![end(a)],
+        b: vec![end(b)],
+        last_updated: None,
+    }
 }
 
 /// Proves: O9, O10
@@ -312,7 +242,7 @@ async fn the_leader_takes_a_webhook_tells_what_it_changed_and_shows_the_health_o
     let hook = secret(folder.path(), "hook", "of the hook");
     let webhook = WebhookSettings { listen, path: "/netbox".into(), secret: hook, silence: never };
     settings.push = Some(PushSettings { poll: never, webhook: Some(webhook), postgres: None });
-    settings.nats = Some(server.settings());
+    settings.nats = Some(NatsSettings { publish_cables: false, ..server.settings() });
     let state = folder.path().join("state");
     let app = App::open(settings, &state).await.unwrap();
     // A new inventory is news.
@@ -380,136 +310,4 @@ async fn an_outage_keeps_what_fits_in_the_queue_counts_the_rest_and_ends_by_itse
     let lost = "3 notifications were dropped";
     rig.until("the loss", |error| error.is_some_and(|e| e.starts_with(lost) && e.contains("anew"))).await;
     nothing_more(&rig, &mut all, 9).await;
-}
-
-/// Proves: O10, K2
-#[tokio::test]
-async fn users_tokens_and_credential_files_log_in_and_wrong_ones_are_told_without_their_secret() {
-    let keys = Keys::new();
-    let user = "authorization { user: muster, password: \"right\" }";
-    let token = "authorization { token: \"right\" }";
-    for (configuration, login) in
-        [(user.to_owned(), "user"), (token.to_owned(), "token"), (keys.configuration(), "creds")]
-    {
-        let Some(server) = Server::start(&configuration) else { return };
-        let auth = |content: &str| {
-            let secret = secret(server.folder.path(), "secret", content);
-            match login {
-                "user" => NatsAuth::User { username: "muster".into(), password: secret },
-                "token" => NatsAuth::Token(secret),
-                _ => NatsAuth::Creds(secret),
-            }
-        };
-        let right = if login == "creds" { keys.creds(&keys.user) } else { "right".to_owned() };
-        let with = |auth| NatsSettings { auth, ..server.settings() };
-        let nats = Nats::connect(&with(auth(&right)), &vault()).await;
-        let nats = nats.unwrap_or_else(|error| panic!("{login}: {error}"));
-        nats.publish("muster.x".into(), b"{}".to_vec()).await.unwrap();
-        nats.flush().await.unwrap();
-        let wrong = if login == "creds" { keys.creds(&nkeys::KeyPair::new_user()) } else { "canary".to_owned() };
-        let error = Nats::connect(&with(auth(&wrong)), &vault()).await.err().expect("a refusal");
-        assert!(matches!(error, NatsError::Connect { .. }), "{login}: {error:?}");
-        assert!(format!("{error} {error:?}").to_lowercase().contains("authorization"), "{login}: {error}");
-        assert!(!format!("{error} {error:?}").contains("canary"));
-        let none = Nats::connect(&with(NatsAuth::None), &vault()).await;
-        assert!(none.is_err(), "{login}: without any");
-    }
-    let broken = tempfile::tempdir().unwrap();
-    let Some(server) = Server::start("") else { return };
-    let auth = NatsAuth::Creds(secret(broken.path(), "creds", "canary"));
-    let error = Nats::connect(&NatsSettings { auth, ..server.settings() }, &vault()).await.err().unwrap();
-    assert!(matches!(error, NatsError::Malformed(_)) && !format!("{error:?}").contains("canary"), "{error:?}");
-}
-
-/// Proves: O10
-#[tokio::test]
-async fn tls_is_by_the_trust_that_is_configured_and_never_falls_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
-        .args([
-            "-subj",
-            "/CN=nats",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-keyout",
-            &at("key.pem"),
-            "-out",
-            &at("cert.pem"),
-        ])
-        .output();
-    if !made.is_ok_and(|output| output.status.success()) {
-        assert!(std::env::var_os("MUSTER_MUST_RUN").is_none(), "could not run: no openssl (install openssl)");
-        println!("skipped: no openssl");
-        return;
-    }
-    let tls = format!("tls {{ cert_file: \"{}\", key_file: \"{}\" }}", at("cert.pem"), at("key.pem"));
-    let Some(server) = Server::start(&tls) else { return };
-    let url = vec![format!("tls://127.0.0.1:{}", server.port).parse().unwrap()];
-    let with = |trust| NatsSettings { servers: url.clone(), trust, ..server.settings() };
-    let pem = std::fs::read(folder.path().join("cert.pem")).unwrap();
-    use rustls::pki_types::{CertificateDer, pem::PemObject};
-    use sha2::Digest;
-    let print: [u8; 32] = sha2::Sha256::digest(CertificateDer::from_pem_slice(&pem).unwrap()).into();
-    let nats = Nats::connect(&with(Trust::Pinned(print)), &vault()).await.unwrap_or_else(|error| panic!("{error}"));
-    nats.publish("muster.x".into(), b"{}".to_vec()).await.unwrap();
-    nats.flush().await.unwrap();
-    for trust in [Trust::Pinned([7; 32]), Trust::System] {
-        assert!(Nats::connect(&with(trust), &vault()).await.is_err());
-    }
-    let Some(plain) = Server::start("") else { return };
-    let url = vec![format!("tls://127.0.0.1:{}", plain.port).parse().unwrap()];
-    let settings = NatsSettings { servers: url, trust: Trust::Anything, ..plain.settings() };
-    assert!(Nats::connect(&settings, &vault()).await.is_err(), "a server without TLS was talked to");
-}
-
-/// An operator, an account and a user, as `nsc` would make them.
-struct Keys {
-    operator: nkeys::KeyPair,
-    account: nkeys::KeyPair,
-    user: nkeys::KeyPair,
-}
-
-impl Keys {
-    fn new() -> Keys {
-        Keys {
-            operator: nkeys::KeyPair::new_operator(),
-            account: nkeys::KeyPair::new_account(),
-            user: nkeys::KeyPair::new_user(),
-        }
-    }
-
-    fn jwt(by: &nkeys::KeyPair, of: &nkeys::KeyPair, claims: Value) -> String {
-        use base64::Engine;
-        let encode = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
-        let head = encode(json!({"typ": "JWT", "alg": "ed25519-nkey"}).to_string().as_bytes());
-        let id = uuid::Uuid::now_v7().to_string();
-        let body = json!({"jti": id, "iat": Timestamp::now().as_second(), "iss": by.public_key(), "name": "rig",
-                          "sub": of.public_key(), "nats": claims});
-        let signed = format!("{head}.{}", encode(body.to_string().as_bytes()));
-        let signature = encode(&by.sign(signed.as_bytes()).unwrap());
-        format!("{signed}.{signature}")
-    }
-
-    fn configuration(&self) -> String {
-        let operator = Self::jwt(&self.operator, &self.operator, json!({"type": "operator", "version": 2}));
-        let limits = json!({"subs": -1, "conn": -1, "leaf": -1, "imports": -1, "exports": -1, "data": -1, "payload": -1,
-                            "wildcards": true});
-        let account = json!({"type": "account", "version": 2, "limits": limits});
-        let account = Self::jwt(&self.operator, &self.account, account);
-        let name = self.account.public_key();
-        format!("operator: {operator}\nresolver: MEMORY\nresolver_preload: {{ {name}: {account} }}\n")
-    }
-
-    /// The file for this user, signed by the account, whoever holds the key.
-    fn creds(&self, key: &nkeys::KeyPair) -> String {
-        let claims = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
-        let jwt = Self::jwt(&self.account, &self.user, claims);
-        format!(
-            "-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n\
-             -----BEGIN USER NKEY SEED-----\n{}\n------END USER NKEY SEED------\n",
-            key.seed().unwrap()
-        )
-    }
 }

@@ -17,6 +17,9 @@ mod doctor;
 mod door;
 #[path = "real/fleet.rs"]
 mod fleet;
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
+#[path = "support/nats.rs"]
+mod nats;
 #[path = "real/netbox.rs"]
 mod netbox;
 #[path = "real/push.rs"]

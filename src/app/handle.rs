@@ -23,6 +23,7 @@ use crate::config::settings::Settings;
 use crate::domain::eligibility::Rules;
 use crate::domain::ids::RunId;
 use crate::engine::EngineError;
+use crate::inventory::wiring::WiringObserver;
 use crate::inventory::{ironic as nodes, netbox as devices};
 use crate::store::{Lead, LeadError, Store, StoreError};
 
@@ -112,6 +113,8 @@ impl App {
         let vault = Vault::new(settings.vault.clone());
         let clients = clients(&settings, &vault)?;
         let observed = Arc::new(devices::Observer::new(clients.netbox.clone(), store.clone(), &settings.netbox));
+        let cadences = &settings.netbox.cadences;
+        let wiring = WiringObserver::new(clients.netbox.clone(), store.clone(), cadences, Arc::clone(&observed));
         let env = Arc::new(Env {
             settings: Arc::clone(&settings),
             vault,
@@ -126,6 +129,7 @@ impl App {
             user: opening.user,
             env: Arc::clone(&env),
             devices: observed,
+            wiring: Arc::new(wiring),
             feed: broadcast::Sender::new(4096),
             role: Mutex::new(if opening.aside { Role::Aside } else { Role::Following { leader: None } }),
             helm: Mutex::new(None),

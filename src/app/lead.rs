@@ -15,6 +15,7 @@ use super::handle::{AppError, OpenError};
 use crate::activities::env::Env;
 use crate::domain::ids::RunId;
 use crate::engine::{Engine, SystemClock};
+use crate::inventory::wiring::WiringObserver;
 use crate::inventory::{ironic as nodes, netbox as devices};
 use crate::store::{Lead, LeadError, Leader, Store, StoreError};
 
@@ -38,6 +39,7 @@ pub(super) struct Office {
     pub(super) user: Option<String>,
     pub(super) env: Arc<Env>,
     pub(super) devices: Arc<devices::Observer>,
+    pub(super) wiring: Arc<WiringObserver>,
     pub(super) feed: broadcast::Sender<FeedEvent>,
     pub(super) role: Mutex<Role>,
     pub(super) helm: Mutex<Option<Helm>>,
@@ -146,9 +148,12 @@ impl Office {
 
     fn observe(&self, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let notifier = spawn_beside(&self.env, &self.devices, stop, &mut tasks);
-        let (observer, cancel) = (Arc::clone(&self.devices), stop.clone());
-        tasks.spawn(async move { observer.run(cancel, || notifier.iter().for_each(|notifier| notifier.look())).await });
+        let notifier = spawn_beside(&self.env, &self.devices, &self.wiring, stop, &mut tasks);
+        let told = move || notifier.iter().for_each(|notifier| notifier.look());
+        let (observer, cancel, look) = (Arc::clone(&self.devices), stop.clone(), told.clone());
+        tasks.spawn(async move { observer.run(cancel, look).await });
+        let (observer, cancel) = (Arc::clone(&self.wiring), stop.clone());
+        tasks.spawn(async move { observer.run(cancel, told).await });
         let (observers, env, cancel) = (self.node_observers(), Arc::clone(&self.env), stop.clone());
         tasks.spawn(async move { nodes::run_all(observers, cancel, &env.refresh_nodes, || {}).await });
         tasks

@@ -13,6 +13,7 @@ mod plan;
 mod runs;
 mod steer;
 mod submit;
+mod wiring;
 
 pub use backfill::{BackfillError, Backfilled, Coverage};
 pub use batch::{Judged, Name, Sorted, Verdict};
@@ -23,5 +24,6 @@ pub use lead::Role;
 pub use plan::Planner;
 pub use runs::{RunSummary, Runs};
 pub use submit::SubmitError;
+pub use wiring::Wiring;
 
 pub use crate::store::Leader;

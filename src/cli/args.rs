@@ -280,7 +280,7 @@ pub enum Inventory {
         #[arg(long)]
         json: bool,
     },
-    /// One device, as a JSON object; with --json in one line.
+    /// One device with its interfaces, their addresses, and where their cables go.
     Show {
         host: String,
         #[arg(long)]

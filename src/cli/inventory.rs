@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::args::{Inventory, Place};
 use super::exit::{Ending, Exit};
-use super::{leave, open, output};
+use super::{device, leave, open, output};
 use crate::app::FleetRow;
 use crate::domain::text::neutralize;
 
@@ -18,6 +18,9 @@ pub async fn inventory(place: &Place, command: Inventory) -> Result<Exit, Ending
 
 async fn show(app: &crate::app::App, place: &Place, command: Inventory) -> Result<Exit, Ending> {
     let failed = |e: crate::app::AppError| Ending::failed(e.to_string());
+    if let Inventory::Show { host, json } = &command {
+        return show_one(app, place, host, *json).await;
+    }
     app.sync_now().await.map_err(failed)?;
     let fleet = app.fleet().map_err(failed)?;
     let mut rows: Vec<&FleetRow> = fleet.rows.iter().collect();
@@ -34,16 +37,36 @@ async fn show(app: &crate::app::App, place: &Place, command: Inventory) -> Resul
         Inventory::Sync { json: false } => output::line(&format!("{} devices", rows.len())),
         Inventory::List { json: true } => rows.iter().for_each(|row| output::object(&object(row))),
         Inventory::List { json: false } => rows.iter().for_each(|row| output::line(&plain(row))),
-        Inventory::Show { host, json } => {
-            let Some(row) = rows.iter().find(|row| row.device.name == host) else {
-                return Err(Ending::refused(format!("NetBox has no racked device '{host}'"))
-                    .with_action("see `muster inventory list` for the names"));
-            };
-            let written =
-                if json { serde_json::to_string(&row.device) } else { serde_json::to_string_pretty(&row.device) };
-            let text = written.map_err(|e| Ending::failed(e.to_string()))?;
-            output::line(&text);
-        }
+        Inventory::Show { .. } => {}
+    }
+    Ok(Exit::Done)
+}
+
+/// One device with its wiring. Where NetBox does not answer the last view is shown, and that it is one (O6).
+async fn show_one(app: &crate::app::App, place: &Place, host: &str, json: bool) -> Result<Exit, Ending> {
+    let failed = |e: crate::app::AppError| Ending::failed(e.to_string());
+    let find = || -> Result<Option<FleetRow>, Ending> {
+        let here = |row: &FleetRow| place.site.as_ref().is_none_or(|site| &row.device.site == site);
+        Ok(app.fleet().map_err(failed)?.rows.into_iter().find(|row| row.device.name == host && here(row)))
+    };
+    let mut stale = app.sync_now().await.err();
+    let Some(row) = find()? else {
+        return Err(match stale {
+            Some(error) => failed(error),
+            None => Ending::refused(format!("NetBox has no racked device '{}'", neutralize(host)))
+                .with_action("see `muster inventory list` for the names"),
+        });
+    };
+    if stale.is_none() {
+        stale = app.read_wiring(row.device.netbox_id).await.err();
+    }
+    let (stale, wiring) = (stale.map(|error| error.to_string()), app.wiring(row.device.netbox_id).map_err(failed)?);
+    if json {
+        let object = device::object(&row.device, &wiring, stale.as_deref());
+        output::object(&object.map_err(|e| Ending::failed(e.to_string()))?);
+    } else {
+        let lines = device::lines(&row.device, &wiring, stale.as_deref(), jiff::Timestamp::now());
+        lines.iter().for_each(|line| output::line(line));
     }
     Ok(Exit::Done)
 }

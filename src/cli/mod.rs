@@ -5,6 +5,7 @@ mod backfill;
 mod batch;
 mod config;
 mod demo;
+mod device;
 mod doctor;
 mod enroll;
 mod exit;

@@ -11,7 +11,7 @@ use toml::de::DeTable;
 use super::error::{ConfigError, ConfigErrors};
 use super::nearest::nearest;
 use super::settings::{
-    ConsoleSettings, Limits, NetboxFields, NetboxSettings, PushSettings, Settings, SiteSettings, VaultKind,
+    Cadences, ConsoleSettings, Limits, NetboxFields, NetboxSettings, PushSettings, Settings, SiteSettings, VaultKind,
     VaultSettings,
 };
 use super::table::{Doc, Section, shown};
@@ -203,11 +203,43 @@ fn netbox(t: Section<'_>) -> Option<(NetboxSettings, Option<PushSettings>)> {
     if resync < poll {
         t.fault_at("resync_s", "is shorter than poll_s: every poll would be a full read");
     }
+    let cadences = cadences(&t, resync);
     let fields = t.section("fields").map_or_else(default_fields, fields);
     let push = t.section("push").map_or(Some(None), |section| push::push(section, poll).map(Some));
     t.finish();
-    let settings = NetboxSettings { url: url?, token: token?, trust, timeout, poll, resync, fields };
+    let settings = NetboxSettings { url: url?, token: token?, trust, timeout, poll, resync, cadences, fields };
     Some((settings, push?))
+}
+
+/// How often what else is read. Each comparison of everything has to be rarer than the look at changes that it mends.
+fn cadences(t: &Section<'_>, resync: Duration) -> Cadences {
+    let default = Cadences::default();
+    let week = DAY * 7;
+    let refresh = t.seconds_or("refresh_s", default.refresh, week);
+    if refresh < resync {
+        t.fault_at("refresh_s", "is shorter than resync_s: every resync would be a refresh");
+    }
+    let places = t.seconds_or("places_s", default.places, DAY);
+    let parts = t.seconds_or("parts_s", default.parts, DAY);
+    let wiring = t.section("wiring");
+    let Some(w) = wiring else { return Cadences { places, parts, refresh, ..default } };
+    let cadences = Cadences {
+        places,
+        parts,
+        refresh,
+        wiring_poll: w.seconds_or("poll_s", default.wiring_poll, DAY),
+        wiring_cables: w.seconds_or("cables_s", default.wiring_cables, DAY),
+        wiring_resync: w.seconds_or("resync_s", default.wiring_resync, DAY),
+        wiring_refresh: w.seconds_or("refresh_s", default.wiring_refresh, week),
+    };
+    if cadences.wiring_resync < cadences.wiring_poll {
+        w.fault_at("resync_s", "is shorter than poll_s: every poll would be a resync");
+    }
+    if cadences.wiring_refresh < cadences.wiring_resync {
+        w.fault_at("refresh_s", "is shorter than resync_s: every resync would be a refresh");
+    }
+    w.finish();
+    cadences
 }
 
 fn default_fields() -> NetboxFields {

@@ -72,10 +72,45 @@ pub struct NetboxSettings {
     pub timeout: Duration,
     /// Between two delta reads of devices (O1).
     pub poll: Duration,
-    /// Between two full reads (O1).
+    /// Between two reads of all devices (O1).
     pub resync: Duration,
+    /// The other cadences.
+    pub cadences: Cadences,
     /// Custom fields, by their meaning here.
     pub fields: NetboxFields,
+}
+
+/// How often what is read of NetBox (O1, O2, O3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cadences {
+    /// Sites, locations, racks, device types, roles, config contexts.
+    pub places: Duration,
+    /// Which interfaces, IP and MAC addresses changed, and so which devices to read again.
+    pub parts: Duration,
+    /// Everything, as if nothing were known.
+    pub refresh: Duration,
+    /// Interfaces, addresses and the devices' own changes, for the projection of the wiring.
+    pub wiring_poll: Duration,
+    /// Cables, and what a cable far away changes for the interfaces at the ends of its path.
+    pub wiring_cables: Duration,
+    /// What is there at all, compared by id and time.
+    pub wiring_resync: Duration,
+    /// All of the wiring, as if nothing were known.
+    pub wiring_refresh: Duration,
+}
+
+impl Default for Cadences {
+    fn default() -> Self {
+        Cadences {
+            places: Duration::from_secs(30 * 60),
+            parts: Duration::from_secs(60),
+            refresh: Duration::from_secs(24 * 3600),
+            wiring_poll: Duration::from_secs(15),
+            wiring_cables: Duration::from_secs(120),
+            wiring_resync: Duration::from_secs(5 * 60),
+            wiring_refresh: Duration::from_secs(3600),
+        }
+    }
 }
 
 /// `[netbox.push]`: NetBox tells what to read again, and is polled less often while it does (O9).

@@ -24,3 +24,4 @@ pub mod run_view;
 pub mod story;
 pub mod text;
 pub mod verify;
+pub mod wiring;

@@ -1,8 +1,10 @@
-//! Observes NetBox: everything now and then, what changed in between more often (O1, O4, O6).
+//! Observes NetBox: everything now and then, what changed in between more often (O1, O2, O4, O6).
 
 mod devices;
+mod firmware;
+mod parts;
+mod places;
 mod queue;
-mod schedule;
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +15,12 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::parts::Parts;
+pub(super) use self::parts::is_closed;
 use self::queue::Queue;
-use self::schedule::{Schedule, Task};
+use super::cursor::Cursor;
 use super::project::Catalogue;
+use super::schedule::Schedule;
 use crate::clients::netbox::NetBox;
 use crate::clients::netbox::error::NetBoxError;
 use crate::config::settings::NetboxSettings;
@@ -47,8 +52,27 @@ pub struct Observer {
 #[derive(Default)]
 struct Seen {
     catalogue: Catalogue,
-    /// The newest `last_updated` of NetBox's own clock (C-39); `None` before the first full read.
-    newest: Option<Timestamp>,
+    /// How far devices were read; `None` before the first full read.
+    cursor: Option<Cursor>,
+    /// How far their parts were.
+    parts: Parts,
+}
+
+/// What can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Task {
+    /// Everything, as if nothing were known.
+    Refresh,
+    /// All devices.
+    Resync,
+    /// Sites, locations, racks, device types, roles, firmware policies.
+    Places,
+    /// Devices that changed.
+    Delta,
+    /// Interfaces and addresses that changed.
+    Parts,
+    /// What is in the queue.
+    Queue,
 }
 
 /// What a sync did.
@@ -75,6 +99,8 @@ pub enum ObserveError {
     Store(#[from] StoreError),
     #[error("NetBox at {url} tells of no device at all, {known} are known here: the token may see too little")]
     Emptied { url: String, known: usize },
+    #[error("NetBox at {url} tells of no {what} at all, {known} are known here: the token may see too little")]
+    EmptiedList { url: String, what: &'static str, known: usize },
 }
 
 impl Observer {
@@ -103,12 +129,41 @@ impl Observer {
     /// Reads what changed since the last read; everything where nothing was read yet.
     pub async fn sync_delta(&self) -> Result<SyncReport, ObserveError> {
         let mut seen = self.seen.lock().await;
-        let outcome = match seen.newest {
-            Some(newest) => self.read_changes(&mut seen, newest).await,
+        let outcome = match seen.cursor {
+            Some(cursor) => self.read_changes(&mut seen, cursor).await,
             None => self.read_all(&mut seen).await,
         };
         self.heard(&outcome).await;
         outcome
+    }
+
+    /// Reads sites, locations, racks, device types, roles and firmware policies. Where devices look another way by that,
+    /// the running observer reads them all again.
+    pub async fn sync_places(&self) -> Result<SyncReport, ObserveError> {
+        let mut seen = self.seen.lock().await;
+        let outcome = self.read_places(&mut seen).await;
+        self.heard(&outcome).await;
+        outcome
+    }
+
+    /// Looks which interfaces, IP and MAC addresses changed since the last look, and puts their devices into the queue (O2).
+    /// The first look only remembers where the next one begins.
+    pub async fn sync_parts(&self) -> Result<SyncReport, ObserveError> {
+        let mut seen = self.seen.lock().await;
+        let outcome = self.read_parts(&mut seen.parts).await;
+        self.heard(&outcome).await;
+        outcome
+    }
+
+    /// Reads everything, as if nothing were known of NetBox; what is in the store stays until it is told otherwise.
+    pub async fn refresh(&self) -> Result<SyncReport, ObserveError> {
+        {
+            let mut seen = self.seen.lock().await;
+            (seen.cursor, seen.catalogue) = (None, Catalogue::default());
+            seen.parts.reopen();
+        }
+        self.sync_places().await?;
+        self.sync_full().await
     }
 
     /// Reads the devices that were put into the queue, or a first part of them. Records NetBox's health either way; what
@@ -148,25 +203,32 @@ impl Observer {
         }
     }
 
-    /// Goes on until cancelled: a full read first, then deltas on their cadence, full reads on theirs, and what is put
-    /// into the queue at once. `on_change` is called when the fleet or NetBox's health changed. An outage changes nothing
-    /// but the health, and ends by itself (O6).
+    /// Goes on until cancelled: a full read first, then each cadence, and what is put into the queue at once. `on_change` is
+    /// called when the fleet or NetBox's health changed. An outage changes nothing but the health, and ends by itself (O6).
     pub async fn run(&self, cancel: CancellationToken, on_change: impl Fn() + Send + Sync) {
-        let mut schedule = Schedule::start(&self.settings, Instant::now());
-        let mut was_well = None;
+        let mut schedule = self.schedule(Instant::now());
+        let (mut was_well, mut last) = (None, None);
         loop {
+            let now = Instant::now();
             if self.wants_all.swap(false, Ordering::Relaxed) {
-                schedule.want(Task::Resync, Instant::now());
+                schedule.want(Task::Resync, now);
             }
-            schedule.stretch(*self.stretched.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+            let stretched = *self.stretched.lock().unwrap_or_else(PoisonError::into_inner);
+            for task in [Task::Delta, Task::Parts] {
+                schedule.stretch(task, stretched, now);
+            }
             if self.wants_delta.swap(false, Ordering::Relaxed) {
-                schedule.want(Task::Delta, Instant::now());
+                schedule.want(Task::Delta, now);
             }
-            let Some(task) = schedule.due(Instant::now(), !self.queue.is_empty()) else {
+            let queued = !self.queue.is_empty();
+            // Heard-of devices first, and whatever else is due between two rounds of them.
+            let due = schedule.due(now).filter(|_| !queued || last == Some(Task::Queue));
+            let Some(task) = due.or((queued && schedule.may_ask(now)).then_some(Task::Queue)) else {
+                last = None;
                 tokio::select! {
                     () = cancel.cancelled() => return,
                     () = self.woken.notified() => {}
-                    () = tokio::time::sleep_until(schedule.next(!self.queue.is_empty())) => {}
+                    () = tokio::time::sleep_until(schedule.next(queued)) => {}
                 }
                 continue;
             };
@@ -175,7 +237,13 @@ impl Observer {
                 outcome = self.carry_out(task) => outcome,
             };
             let well = outcome.is_ok();
-            schedule.ended(task, well, Instant::now());
+            let covers: &[Task] = match task {
+                Task::Refresh => &[Task::Resync, Task::Places, Task::Delta],
+                Task::Resync => &[Task::Delta],
+                Task::Places | Task::Delta | Task::Parts | Task::Queue => &[],
+            };
+            schedule.ended(task, covers, well, Instant::now());
+            last = Some(task);
             let changed = outcome.is_ok_and(|report| report.changed + report.removed > 0);
             if changed || was_well != Some(well) {
                 on_change();
@@ -184,11 +252,26 @@ impl Observer {
         }
     }
 
+    fn schedule(&self, now: Instant) -> Schedule<Task> {
+        let (poll, resync, c) = (self.settings.poll, self.settings.resync, &self.settings.cadences);
+        Schedule::new(now, poll)
+            // The first look of all: what changes while devices are read for the first time is not lost.
+            .add(Task::Parts, c.parts, now)
+            // The first resync and the first places are one.
+            .add(Task::Refresh, c.refresh, now + c.refresh)
+            .add(Task::Resync, resync, now)
+            .add(Task::Places, c.places, now)
+            .add(Task::Delta, poll, now + poll)
+    }
+
     async fn carry_out(&self, task: Task) -> Result<SyncReport, ObserveError> {
         match task {
+            Task::Refresh => self.refresh().await,
             Task::Resync => self.sync_full().await,
-            Task::Queue => self.sync_queued().await,
+            Task::Places => self.sync_places().await,
             Task::Delta => self.sync_delta().await,
+            Task::Parts => self.sync_parts().await,
+            Task::Queue => self.sync_queued().await,
         }
     }
 

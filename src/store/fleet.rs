@@ -6,6 +6,7 @@ use rusqlite::{Row, params};
 
 use super::error::StoreError;
 use super::handle::{Sql, Store};
+use super::objects::remove_parts;
 use super::rows::{from_json, get, json, nanos, signed, time, unsigned};
 use crate::domain::device::{Device, IronicRef};
 
@@ -41,6 +42,7 @@ impl Store {
                 let mut removed = 0;
                 for id in netbox_ids {
                     removed += sql.execute("DELETE FROM device WHERE netbox_id = ?1", params![signed(id)])?;
+                    remove_parts(sql, id)?;
                 }
                 count_change(sql, removed > 0)?;
                 Ok(removed)
@@ -61,6 +63,11 @@ impl Store {
     pub fn device_ids(&self) -> Result<BTreeSet<u64>, StoreError> {
         let row = |row: &Row<'_>| unsigned(row, "netbox_id", "device");
         self.read(|sql| Ok(sql.all("SELECT netbox_id FROM device", [], row)?.into_iter().collect()))
+    }
+
+    /// The device of that id.
+    pub fn device_by_id(&self, netbox_id: u64) -> Result<Option<Device>, StoreError> {
+        self.read(|sql| sql.first(&format!("{DEVICE} WHERE netbox_id = ?1"), params![signed(netbox_id)], read_device))
     }
 
     /// The device of that name; of several the one with the lowest NetBox id.

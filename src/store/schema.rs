@@ -113,6 +113,22 @@ const STEPS: &[&str] = &[
     ) STRICT;
     CREATE INDEX command_open ON command (id) WHERE answer IS NULL;
     ",
+    // 4: what NetBox has besides devices.
+    "
+    -- Interfaces, addresses, cables, places, firmware policies. `owner`: the device of an interface, the interface of an
+    -- address. `stamp`: when NetBox wrote it last.
+    CREATE TABLE netbox_object (
+        kind    TEXT    NOT NULL,
+        id      INTEGER NOT NULL,
+        owner   INTEGER,
+        stamp   INTEGER,
+        read_at INTEGER NOT NULL,
+        body    TEXT    NOT NULL,
+        PRIMARY KEY (kind, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX netbox_object_by_owner ON netbox_object (kind, owner) WHERE owner IS NOT NULL;
+    CREATE INDEX netbox_object_by_stamp ON netbox_object (kind, stamp);
+    ",
 ];
 
 /// Brings the store to this program's version. Each step is one transaction, so that a kill leaves a whole version.

@@ -6,10 +6,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
+use muster::app::App;
 use muster::clients::http::{Auth, HttpClient, HttpOptions, Method, Request};
 use muster::clients::netbox::NetBox;
 use muster::clients::vault::Vault;
-use muster::config::settings::{PostgresSettings, PushSettings, SecretRef, Trust, WebhookSettings};
+use muster::config::settings::{NatsSettings, PostgresSettings, PushSettings, SecretRef, Trust, WebhookSettings};
 use muster::inventory::netbox::Observer;
 use muster::inventory::push::{self, Push};
 use muster::store::Store;
@@ -17,6 +19,8 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
+
+use super::nats::Server;
 
 const SECRET: &str = "secret of the real hook";
 const PASSWORD: &str = "password of the listener";
@@ -300,7 +304,7 @@ async fn a_listener_that_may_not_log_in_or_meets_another_certificate_says_so() {
     rig.until("the other certificate", || rig.says(push::POSTGRES, "not the pinned one")).await;
     push.cancel();
     let push = rig.start(None, Some(rig.postgres(true, Trust::System)));
-    rig.until("a certificate that nobody signed", || rig.says(push::POSTGRES, "certificate")).await;
+    rig.until("a certificate that nobody signed", || rig.says(push::POSTGRES, "invalid peer certificate")).await;
     push.cancel();
     super::private(&rig.folder.path().join("password"), "another");
     let push = rig.start(None, Some(rig.postgres(false, Trust::System)));
@@ -309,4 +313,72 @@ async fn a_listener_that_may_not_log_in_or_meets_another_certificate_says_so() {
     super::private(&rig.folder.path().join("password"), PASSWORD);
     rig.start(None, Some(PostgresSettings { database: "postgres".into(), ..rig.postgres(false, Trust::System) }));
     rig.until("the wrong database", || rig.says(push::POSTGRES, "none of NetBox's tables")).await;
+}
+
+/// Proves: O9, O10, O3
+#[tokio::test]
+async fn a_cable_that_changes_in_a_real_netbox_is_told_over_nats_within_seconds() {
+    let Some(rig) = rig().await else { return };
+    let Some(server) = Server::start("") else { return };
+    rig.psql(&["-c", "DROP ROLE IF EXISTS muster_push"]);
+    let role = format!("CREATE ROLE muster_push LOGIN PASSWORD '{PASSWORD}'");
+    rig.psql(&["-c", &role, "-f", contrib("netbox-notify.sql").to_str().unwrap()]);
+    let text = format!(
+        "[netbox]\nurl = \"{}\"\ntoken = \"file:{}\"\npoll_s = 7200\nparts_s = 7200\nresync_s = 7200\n\
+         [netbox.wiring]\npoll_s = 7200\ncables_s = 7200\nresync_s = 7200\nrefresh_s = 7200\n\
+         [sites.osl1.gates]\nconfigure_dhcp = false\n",
+        super::text(&rig.env, "url"),
+        rig.folder.path().join("token").display()
+    );
+    super::private(&rig.folder.path().join("token"), super::text(&rig.env, "token"));
+    let mut settings = muster::config::parse(&text, "real.toml").unwrap_or_else(|e| panic!("{e}"));
+    let postgres = rig.postgres(true, Trust::Pinned(rig.fingerprint()));
+    settings.push = Some(PushSettings { poll: NEVER, webhook: None, postgres: Some(postgres) });
+    settings.nats = Some(NatsSettings { publish_devices: false, ..server.settings() });
+    let mut all = server.listen().await;
+    let app = App::open(settings, &rig.folder.path().join("app")).await.unwrap();
+    let cables = rig.ask(Method::GET, "/api/dcim/cables/?limit=0", None).await;
+    let cables = cables["results"].as_array().unwrap().clone();
+    // All of them are new to this inventory.
+    for _ in &cables {
+        assert_eq!(told(&mut all).await.1["change"], "added");
+    }
+    let well = || app.fleet().unwrap().systems.iter().any(|s| s.name == push::POSTGRES && s.error.is_none());
+    rig.until("the source", well).await;
+
+    let cable = cables.iter().find(|cable| cable["label"] == "osl1-b07-u17-eth0").unwrap();
+    let (id, path) = (cable["id"].as_u64().unwrap(), format!("/api/dcim/cables/{}/", cable["id"]));
+    let began = Instant::now();
+    rig.ask(Method::PATCH, &path, Some(json!({"label": "another"}))).await;
+    let (subject, payload) = told(&mut all).await;
+    println!("a changed cable by NOTIFY, read and told: {} ms", began.elapsed().as_millis());
+    assert_eq!(subject, format!("muster.inventory.osl1.cable.{id}.updated"));
+    assert_eq!((&payload["change"], &payload["label"]), (&json!("changed"), &json!("another")));
+    rig.delete(&path).await;
+    let (subject, payload) = told(&mut all).await;
+    assert_eq!((subject, &payload["change"]), (format!("muster.inventory.osl1.cable.{id}.deleted"), &json!("removed")));
+    // As it was, under another id.
+    let ends = |side: &str| {
+        let ends = cable[side].as_array().unwrap().iter();
+        ends.map(|end| json!({"object_type": end["object_type"], "object_id": end["object_id"]})).collect::<Vec<_>>()
+    };
+    let again = json!({"a_terminations": ends("a_terminations"), "b_terminations": ends("b_terminations"), "status": "connected",
+                       "type": cable["type"], "label": cable["label"], "color": cable["color"]});
+    let again = rig.ask(Method::POST, "/api/dcim/cables/", Some(again)).await["id"].as_u64().unwrap();
+    let (subject, payload) = told(&mut all).await;
+    assert_eq!(
+        (subject, &payload["change"]),
+        (format!("muster.inventory.osl1.cable.{again}.updated"), &json!("added"))
+    );
+    let device = rig.id("osl1-b07-u17");
+    let wired = app.wiring(device).unwrap().interfaces;
+    let eth0 = wired.iter().find(|wired| wired.name == "eth0").unwrap();
+    assert_eq!(eth0.cable.as_ref().map(|cable| cable.netbox_id), Some(again), "the interface knows its cable, too");
+    app.shutdown().await;
+    rig.psql(&["-f", contrib("netbox-notify-undo.sql").to_str().unwrap()]);
+}
+
+async fn told(all: &mut async_nats::Subscriber) -> (String, Value) {
+    let message = tokio::time::timeout(PATIENCE, all.next()).await.expect("a message in time").expect("a connection");
+    (message.subject.to_string(), serde_json::from_slice(&message.payload).unwrap())
 }

@@ -37,6 +37,9 @@ pub enum NetBoxError {
     Schema { asked: String, host: String, field: String, problem: String },
     #[error("{asked}: the list of {host} is longer than {limit} rows")]
     TooLong { asked: String, host: String, limit: usize },
+    /// It answered with rows that were not asked for: a list can't be read page by page there.
+    #[error("{asked}: {host} ignores '{filter}'")]
+    Ignored { asked: String, host: String, filter: String },
     #[error("{asked}: the filter '{filter}' would have been sent without a value")]
     EmptyFilter { asked: String, filter: String },
 }

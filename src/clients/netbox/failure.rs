@@ -76,6 +76,10 @@ impl NetBox {
                 FailureCode::NetboxAnswerUnexpected,
                 format!("check whether NetBox at {url} was upgraded; this version of muster cannot read its answer"),
             ),
+            NetBoxError::Ignored { .. } => (
+                FailureCode::NetboxAnswerUnexpected,
+                format!("check that NetBox itself answers at {url}, and no cache that knows no filters"),
+            ),
             NetBoxError::EmptyFilter { .. } => {
                 (FailureCode::InternalError, "report this as a defect of muster".to_owned())
             }

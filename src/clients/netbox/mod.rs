@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod failure;
+pub mod observe;
 pub mod pages;
 pub mod permissions;
 pub mod read;

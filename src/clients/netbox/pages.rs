@@ -1,17 +1,23 @@
 //! Reads whole lists: by id, several pages at once, and with a verdict whether the pages add up (C-38).
+//!
+//! A page is asked for by the id that the one before ended with, and never by an offset: rows that are made or deleted
+//! meanwhile shift nothing. So that pages can be read side by side, a long list is cut into lanes at ids that are asked
+//! for first.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::stream::{self, SelectAll};
+use futures::{Stream, StreamExt, TryStreamExt};
 use serde::de::DeserializeOwned;
 
 use super::NetBox;
 use super::error::NetBoxError;
-use super::records::Page;
+use super::records::{OnlyId, Page};
 
 /// Rows of a page. NetBox lowers it silently to its own maximum, which the stride below follows.
 const PAGE: usize = 1000;
-/// Pages that are asked for at once.
+/// Requests of one reading that are under way at once.
 pub(super) const AT_ONCE: usize = 4;
 /// A list longer than this is refused: it would be a filter that the server ignored, or no NetBox.
 const ROWS_MAX: usize = 500_000;
@@ -22,8 +28,8 @@ const PAGES_MAX: usize = 5_000;
 pub struct Listing<T> {
     /// By id, each once.
     pub rows: Vec<T>,
-    /// Every page told the same count, and so many rows came: nothing was created or deleted while it was read. Only
-    /// such a list may prove that something is gone.
+    /// The counts that came with the pages agree with each other and with the rows: nothing was created or deleted while
+    /// it was read. Only such a list may prove that something is gone.
     pub complete: bool,
 }
 
@@ -38,53 +44,133 @@ macro_rules! identified {
     };
 }
 
-identified!(
-    DeviceRecord,
-    SiteRecord,
-    DeviceTypeRecord,
-    RoleRecord,
-    InterfaceRecord,
-    CableRecord,
-    TagRecord,
-    OnlyId,
-    InterfaceOwner
-);
+identified!(DeviceRecord, SiteRecord, LocationRecord, RackRecord, DeviceTypeRecord, RoleRecord, TagRecord);
+identified!(InterfaceRecord, MacAddressRecord, IpAddressRecord, CableRecord, CableDetail);
+identified!(OnlyId, Stamped, ContextOf, PartOfDevice, InterfaceOwner);
+
+/// A list on its way, page by page: whoever reads it never has all of it in memory.
+pub struct Sweep<T> {
+    first: Option<Vec<T>>,
+    lanes: SelectAll<Lanes<T>>,
+    agrees: bool,
+    count: usize,
+    told: usize,
+}
+
+type Lanes<T> = Pin<Box<dyn Stream<Item = Result<LanePage<T>, NetBoxError>> + Send>>;
+
+/// A page of a lane, and whether it fits what the lane's first page counted.
+struct LanePage<T> {
+    rows: Vec<T>,
+    agrees: bool,
+}
+
+impl<T> Sweep<T> {
+    /// The next page, from whichever lane has one first; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Vec<T>>, NetBoxError> {
+        if let Some(first) = self.first.take() {
+            self.told += first.len();
+            return Ok(Some(first));
+        }
+        let Some(page) = self.lanes.try_next().await? else { return Ok(None) };
+        self.agrees &= page.agrees;
+        self.told += page.rows.len();
+        Ok(Some(page.rows))
+    }
+
+    /// After the end: whether the pages add up.
+    pub fn is_complete(&self) -> bool {
+        self.agrees && self.told == self.count
+    }
+}
+
+/// What a lane still has to read.
+struct Lane {
+    netbox: NetBox,
+    path: String,
+    filter: Vec<(String, String)>,
+    limit: usize,
+    from: u64,
+    until: Option<u64>,
+    /// Rows of the lane, by the count of its first page.
+    expected: Option<usize>,
+    read: usize,
+}
 
 impl NetBox {
     /// All rows of a list under a filter.
-    pub(crate) async fn list<T: DeserializeOwned + Identified>(
+    pub(crate) async fn list<T: DeserializeOwned + Identified + Send + 'static>(
         &self,
         path: &str,
         filter: Vec<(String, String)>,
     ) -> Result<Listing<T>, NetBoxError> {
-        let first: Page<T> = self.page(path, &filter, PAGE, 0).await?;
-        let count = first.count.unwrap_or(first.results.len());
-        if count > ROWS_MAX {
-            return Err(NetBoxError::TooLong { asked: format!("GET {path}"), host: self.http.host(), limit: ROWS_MAX });
+        let mut sweep = self.sweep::<T>(path, filter).await?;
+        let mut rows = BTreeMap::new();
+        while let Some(page) = sweep.next().await? {
+            rows.extend(page.into_iter().map(|row| (row.id(), row)));
         }
-        let stride = first.results.len();
-        let more = first.next.is_some() && stride > 0;
-        let mut counts_agree = first.count.is_some();
-        let mut rows: BTreeMap<u64, T> = first.results.into_iter().map(|row| (row.id(), row)).collect();
-        if more {
+        Ok(Listing { complete: sweep.is_complete() && rows.len() == sweep.told, rows: rows.into_values().collect() })
+    }
+
+    /// The same page by page. Errors of the first page come at once.
+    pub(crate) async fn sweep<T: DeserializeOwned + Identified + Send + 'static>(
+        &self,
+        path: &str,
+        filter: Vec<(String, String)>,
+    ) -> Result<Sweep<T>, NetBoxError> {
+        let first: Page<T> = self.page(path, &filter, PAGE, &[]).await?;
+        let count = first.count.unwrap_or(first.results.len());
+        let too_long =
+            |limit: usize| NetBoxError::TooLong { asked: format!("GET {path}"), host: self.http.host(), limit };
+        if count > ROWS_MAX {
+            return Err(too_long(ROWS_MAX));
+        }
+        let (stride, agrees) = (first.results.len(), first.count.is_some());
+        let mut lanes = SelectAll::new();
+        if first.next.is_some() && stride > 0 {
             let pages = count.div_ceil(stride);
             if pages > PAGES_MAX {
-                return Err(NetBoxError::TooLong {
-                    asked: format!("GET {path}"),
-                    host: self.http.host(),
-                    limit: PAGES_MAX * stride,
-                });
+                return Err(too_long(PAGES_MAX * stride));
             }
-            let filter = &filter;
-            let mut others = stream::iter(1..pages)
-                .map(|page| self.page::<T>(path, filter, stride, page * stride))
-                .buffer_unordered(AT_ONCE);
-            while let Some(page) = others.try_next().await? {
-                counts_agree &= page.count == Some(count);
-                rows.extend(page.results.into_iter().map(|row| (row.id(), row)));
+            let last = self.last_in_order(path, &first.results)?;
+            for (from, until) in self.cut(path, &filter, last + 1, stride, pages.saturating_sub(1).max(1)).await? {
+                let (netbox, path, filter) = (self.clone(), path.to_owned(), filter.clone());
+                let lane = Lane { netbox, path, filter, limit: stride, from, until, expected: None, read: 0 };
+                lanes.push(stream::try_unfold(Some(lane), Lane::step).boxed());
             }
         }
-        Ok(Listing { complete: counts_agree && rows.len() == count, rows: rows.into_values().collect() })
+        Ok(Sweep { first: Some(first.results), lanes, agrees, count, told: 0 })
+    }
+
+    /// Cuts what comes after the first page into lanes of about equal length.
+    async fn cut(
+        &self,
+        path: &str,
+        filter: &[(String, String)],
+        from: u64,
+        stride: usize,
+        pages: usize,
+    ) -> Result<Vec<(u64, Option<u64>)>, NetBoxError> {
+        let lanes = AT_ONCE.min(pages);
+        let mut filter: Vec<(String, String)> = filter.iter().filter(|(key, _)| key != "fields").cloned().collect();
+        filter.push(("fields".into(), "id".into()));
+        // At whole pages, so that no lane ends with a page that is nearly empty.
+        let offsets = (1..lanes).map(|lane| stride * (1 + pages * lane / lanes));
+        let filter = &filter;
+        let mut cuts: Vec<u64> = stream::iter(offsets)
+            .map(|offset| async move {
+                let page: Page<OnlyId> = self.page(path, filter, 1, &[("offset", offset as u64)]).await?;
+                Ok::<_, NetBoxError>(page.results.first().map(|row| row.id))
+            })
+            .buffer_unordered(AT_ONCE)
+            .try_filter_map(async |cut| Ok(cut.filter(|id| *id > from)))
+            .try_collect()
+            .await?;
+        cuts.sort_unstable();
+        cuts.dedup();
+        let starts = std::iter::once(from).chain(cuts.iter().copied());
+        let ends = cuts.iter().copied().map(Some).chain(std::iter::once(None));
+        Ok(starts.zip(ends).collect())
     }
 
     async fn page<T: DeserializeOwned>(
@@ -92,15 +178,50 @@ impl NetBox {
         path: &str,
         filter: &[(String, String)],
         limit: usize,
-        offset: usize,
+        more: &[(&str, u64)],
     ) -> Result<Page<T>, NetBoxError> {
         let mut query = filter.to_vec();
         // The default order has ties, and rows that tie come twice or never.
         query.push(("ordering".into(), "id".into()));
         query.push(("limit".into(), limit.to_string()));
-        if offset > 0 {
-            query.push(("offset".into(), offset.to_string()));
-        }
+        query.extend(more.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())));
         self.get(path, query).await
+    }
+
+    /// The id of a page's last row. A server that does not sort as it was asked can't be read by ids.
+    fn last_in_order<T: Identified>(&self, path: &str, rows: &[T]) -> Result<u64, NetBoxError> {
+        if !rows.is_sorted_by(|a, b| a.id() < b.id()) {
+            return Err(self.ignored(path, "ordering=id"));
+        }
+        Ok(rows.last().map_or(0, Identified::id))
+    }
+
+    fn ignored(&self, path: &str, filter: impl Into<String>) -> NetBoxError {
+        NetBoxError::Ignored { asked: format!("GET {path}"), host: self.http.host(), filter: filter.into() }
+    }
+}
+
+impl Lane {
+    /// Reads the next page of the lane; the rest of the lane is `None` when it has ended.
+    async fn step<T: DeserializeOwned + Identified>(
+        lane: Option<Lane>,
+    ) -> Result<Option<(LanePage<T>, Option<Lane>)>, NetBoxError> {
+        let Some(mut lane) = lane else { return Ok(None) };
+        let mut range = vec![("id__gte", lane.from)];
+        range.extend(lane.until.map(|until| ("id__lt", until)));
+        let page: Page<T> = lane.netbox.page(&lane.path, &lane.filter, lane.limit, &range).await?;
+        let last = lane.netbox.last_in_order(&lane.path, &page.results)?;
+        let outside = |row: &T| row.id() < lane.from || lane.until.is_some_and(|until| row.id() >= until);
+        if page.results.iter().any(outside) {
+            return Err(lane.netbox.ignored(&lane.path, format!("id__gte={}", lane.from)));
+        }
+        let counted = page.count.map(|count| count + lane.read);
+        let agrees = counted.is_some() && (lane.expected.is_none() || lane.expected == counted);
+        lane.expected = lane.expected.or(counted);
+        lane.read += page.results.len();
+        let more = page.next.is_some() && !page.results.is_empty();
+        let agrees = agrees && (more || lane.expected == Some(lane.read));
+        lane.from = last + 1;
+        Ok(Some((LanePage { rows: page.results, agrees }, more.then_some(lane))))
     }
 }

@@ -147,7 +147,7 @@ impl NetBox {
     /// Those of these objects that the token sees.
     pub async fn seen_of(&self, path: &str, ids: &BTreeSet<u64>) -> Result<BTreeSet<u64>, NetBoxError> {
         let ids: Vec<u64> = ids.iter().copied().collect();
-        let found: Vec<OnlyId> = self.by_ids(path, &ids, Some("id")).await?;
+        let found: Vec<OnlyId> = self.by_ids(path, &ids, "id").await?;
         Ok(found.into_iter().map(|row| row.id).filter(|id| ids.contains(id)).collect())
     }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 
 use super::error::NetBoxError;
-use super::pages::{AT_ONCE, Listing};
+use super::pages::{AT_ONCE, Identified, Listing};
 use super::records::{
     CableRecord, DeviceRecord, DeviceTypeRecord, InterfaceOwner, InterfaceRecord, IpAddressRecord, OnlyId, RoleRecord,
     SiteRecord,
@@ -17,8 +18,9 @@ use super::{NetBox, Versioned};
 /// The fields of a device without its config context, which makes lists slow.
 const DEVICE_FIELDS: &str = "id,name,device_type,role,site,location,rack,position,face,status,serial,asset_tag,tenant,tags,\
                              oob_ip,custom_fields,last_updated";
-const INTERFACE_FIELDS: &str = "id,name,device,type,mgmt_only,label,description,lag,mac_address,mac_addresses,cable,\
-                                link_peers,link_peers_type,connected_endpoints,connected_endpoints_type";
+pub(super) const INTERFACE_FIELDS: &str = "id,name,device,type,enabled,mgmt_only,label,description,lag,mac_address,\
+                                           mac_addresses,cable,link_peers,link_peers_type,connected_endpoints,\
+                                           connected_endpoints_type,last_updated";
 /// Ids in one query: keeps the URL below what proxies take.
 const IDS_AT_ONCE: usize = 100;
 
@@ -41,25 +43,26 @@ impl NetBox {
         Ok(listing.rows)
     }
 
-    /// All devices without their config contexts, or those changed at or after a time. The filter may be ignored: the
-    /// caller looks at `last_updated` (C-39).
+    /// All devices without their config contexts, or those changed at or after a time with them. The filter may be ignored:
+    /// the caller looks at `last_updated` (C-39).
     pub async fn devices(&self, since: Option<Timestamp>) -> Result<Listing<DeviceRecord>, NetBoxError> {
-        let mut query = vec![
-            ("fields".to_owned(), DEVICE_FIELDS.to_owned()),
-            // Before NetBox 4 there is no `fields`, and this is how the context is left out there.
-            ("exclude".to_owned(), "config_context".to_owned()),
-        ];
-        if let Some(since) = since {
-            query.push(("last_updated__gte".to_owned(), since.to_string()));
-        }
+        let query = match since {
+            None => vec![
+                ("fields".to_owned(), DEVICE_FIELDS.to_owned()),
+                // Before NetBox 4 there is no `fields`, and this is how the context is left out there.
+                ("exclude".to_owned(), "config_context".to_owned()),
+            ],
+            Some(since) => vec![
+                ("fields".to_owned(), format!("{DEVICE_FIELDS},config_context")),
+                ("last_updated__gte".to_owned(), since.to_string()),
+            ],
+        };
         self.list("/api/dcim/devices/", query).await
     }
 
-    /// Devices by their ids, without their config contexts; those that NetBox does not tell are left out.
+    /// Devices by their ids, with their config contexts; those that NetBox does not tell are left out.
     pub async fn devices_by_id(&self, ids: &[u64]) -> Result<Vec<DeviceRecord>, NetBoxError> {
-        let mut found: Vec<DeviceRecord> = self.by_ids("/api/dcim/devices/", ids, Some(DEVICE_FIELDS)).await?;
-        found.retain(|device| ids.contains(&device.id));
-        Ok(found)
+        self.by_ids("/api/dcim/devices/", ids, &format!("{DEVICE_FIELDS},config_context")).await
     }
 
     /// Whether NetBox has a device of this id, asked for by its own address. What the token may not see is not there.
@@ -78,8 +81,8 @@ impl NetBox {
         if ids.is_empty() {
             return Ok(false);
         }
-        let found: Vec<OnlyId> = self.by_ids("/api/dcim/devices/", ids, Some("id")).await?;
-        Ok(found.iter().any(|row| ids.contains(&row.id)))
+        let found: Vec<OnlyId> = self.by_ids("/api/dcim/devices/", ids, "id").await?;
+        Ok(!found.is_empty())
     }
 
     /// The interfaces of a device, by id.
@@ -94,33 +97,43 @@ impl NetBox {
 
     /// Interfaces by their ids.
     pub async fn interfaces(&self, ids: &[u64]) -> Result<Vec<InterfaceRecord>, NetBoxError> {
-        let mut found: Vec<InterfaceRecord> = self.by_ids("/api/dcim/interfaces/", ids, Some(INTERFACE_FIELDS)).await?;
-        found.retain(|interface| ids.contains(&interface.id));
-        Ok(found)
+        self.by_ids("/api/dcim/interfaces/", ids, INTERFACE_FIELDS).await
     }
 
     /// The devices that these interfaces belong to. Interfaces that are gone have none.
     pub async fn devices_of_interfaces(&self, ids: &[u64]) -> Result<BTreeSet<u64>, NetBoxError> {
-        let found: Vec<InterfaceOwner> = self.by_ids("/api/dcim/interfaces/", ids, Some("id,device")).await?;
+        let found: Vec<InterfaceOwner> = self.by_ids("/api/dcim/interfaces/", ids, "id,device").await?;
         Ok(found.into_iter().filter(|row| ids.contains(&row.id)).map(|row| row.device.id).collect())
     }
 
     /// Cables by their ids.
     pub async fn cables(&self, ids: &[u64]) -> Result<Vec<CableRecord>, NetBoxError> {
-        let mut found: Vec<CableRecord> = self.by_ids("/api/dcim/cables/", ids, Some("id,label,color")).await?;
-        found.retain(|cable| ids.contains(&cable.id));
-        Ok(found)
+        self.by_ids("/api/dcim/cables/", ids, "id,label,color").await
     }
 
-    pub(super) async fn by_ids<T: serde::de::DeserializeOwned + super::pages::Identified>(
+    pub(super) async fn by_ids<T: DeserializeOwned + Identified + Send + 'static>(
         &self,
         path: &str,
         ids: &[u64],
-        fields: Option<&str>,
+        fields: &str,
+    ) -> Result<Vec<T>, NetBoxError> {
+        let wanted: BTreeSet<u64> = ids.iter().copied().collect();
+        let mut rows: Vec<T> = self.rows_by("id", path, ids, fields).await?;
+        rows.retain(|row| wanted.contains(&row.id()));
+        Ok(rows)
+    }
+
+    /// Rows of a list by a filter that takes several ids.
+    pub(super) async fn rows_by<T: DeserializeOwned + Identified + Send + 'static>(
+        &self,
+        filter: &str,
+        path: &str,
+        ids: &[u64],
+        fields: &str,
     ) -> Result<Vec<T>, NetBoxError> {
         let some = |ids: &[u64]| {
-            let mut query: Vec<(String, String)> = ids.iter().map(|id| ("id".to_owned(), id.to_string())).collect();
-            query.extend(fields.map(|fields| ("fields".to_owned(), fields.to_owned())));
+            let mut query: Vec<(String, String)> = ids.iter().map(|id| (filter.to_owned(), id.to_string())).collect();
+            query.push(("fields".to_owned(), fields.to_owned()));
             self.list::<T>(path, query)
         };
         let mut rows = Vec::with_capacity(ids.len());

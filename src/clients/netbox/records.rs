@@ -12,6 +12,10 @@ use crate::domain::text::neutralize_to;
 
 /// Reads an answer into `T`, naming the place of what does not fit.
 pub(crate) fn decode<T: DeserializeOwned>(answer: &Answer, host: &str) -> Result<T, NetBoxError> {
+    // Watching the path costs three times the reading itself, and is of use only where something does not fit.
+    if let Ok(value) = serde_json::from_slice(&answer.body) {
+        return Ok(value);
+    }
     let mut reader = serde_json::Deserializer::from_slice(&answer.body);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let (asked, host) = (answer.asked.clone(), host.to_owned());
@@ -43,6 +47,47 @@ pub struct Page<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct OnlyId {
     pub id: u64,
+}
+
+/// Any object, with when it was last written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct Stamped {
+    pub id: u64,
+    pub last_updated: Option<Timestamp>,
+}
+
+/// A device's config context, alone.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct ContextOf {
+    pub id: u64,
+    pub config_context: Option<Map<String, Value>>,
+}
+
+/// An interface, or what is assigned to one, with the device that it belongs to.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct PartOfDevice {
+    pub id: u64,
+    /// Of an interface.
+    pub device: Option<DeviceOfInterface>,
+    /// Of an address: an interface of a device, or something else.
+    pub assigned_object: Option<Assigned>,
+    pub last_updated: Option<Timestamp>,
+}
+
+/// What an address is assigned to.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(expecting = "an object with 'id'")]
+pub struct Assigned {
+    pub id: u64,
+    /// Absent where it is no interface of a device.
+    pub device: Option<DeviceOfInterface>,
+}
+
+impl PartOfDevice {
+    /// The device, where there is one.
+    pub fn device(&self) -> Option<u64> {
+        self.device.as_ref().or_else(|| self.assigned_object.as_ref()?.device.as_ref()).map(|device| device.id)
+    }
 }
 
 /// An interface, of which only the device is wanted.
@@ -132,6 +177,27 @@ pub struct SiteRecord {
     pub custom_fields: Map<String, Value>,
 }
 
+/// A location of a site.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct LocationRecord {
+    pub id: u64,
+    pub name: String,
+    pub slug: String,
+    pub site: Slugged,
+    pub parent: Option<Slugged>,
+}
+
+/// A rack.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct RackRecord {
+    pub id: u64,
+    pub name: String,
+    pub site: Slugged,
+    pub location: Option<Slugged>,
+    /// Its height in units.
+    pub u_height: Option<f64>,
+}
+
 /// A device type.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct DeviceTypeRecord {
@@ -170,6 +236,8 @@ pub struct InterfaceRecord {
     #[serde(rename = "type")]
     pub kind: Choice,
     #[serde(default)]
+    pub enabled: Option<bool>,
+    #[serde(default)]
     pub mgmt_only: bool,
     #[serde(default)]
     pub label: Option<String>,
@@ -190,6 +258,7 @@ pub struct InterfaceRecord {
     #[serde(default)]
     pub connected_endpoints: Option<Vec<Endpoint>>,
     pub connected_endpoints_type: Option<String>,
+    pub last_updated: Option<Timestamp>,
 }
 
 /// The device within an interface.
@@ -237,6 +306,31 @@ pub struct CableRecord {
     pub color: Option<String>,
 }
 
+/// A cable with its ends.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct CableDetail {
+    pub id: u64,
+    #[serde(default)]
+    pub label: Option<String>,
+    /// Six hex digits, or empty.
+    #[serde(default)]
+    pub color: Option<String>,
+    pub status: Option<Choice>,
+    pub a_terminations: Vec<Termination>,
+    pub b_terminations: Vec<Termination>,
+    pub last_updated: Option<Timestamp>,
+}
+
+/// An end of a cable, as the cable has it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(expecting = "an object with 'object_type' and 'object_id'")]
+pub struct Termination {
+    /// `dcim.interface`, `dcim.frontport`, …
+    pub object_type: String,
+    pub object_id: u64,
+    pub object: Option<Endpoint>,
+}
+
 /// An IP address with what it is assigned to.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct IpAddressRecord {
@@ -244,6 +338,19 @@ pub struct IpAddressRecord {
     pub address: String,
     pub assigned_object_type: Option<String>,
     pub assigned_object_id: Option<u64>,
+    #[serde(default)]
+    pub dns_name: Option<String>,
+    pub last_updated: Option<Timestamp>,
+}
+
+/// A MAC address with what it is assigned to (NetBox 4.2 and later).
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct MacAddressRecord {
+    pub id: u64,
+    pub mac_address: String,
+    pub assigned_object_type: Option<String>,
+    pub assigned_object_id: Option<u64>,
+    pub last_updated: Option<Timestamp>,
 }
 
 /// A custom field's text: `None` where it is null, absent or nothing but blanks (C-37). A choice is its value.

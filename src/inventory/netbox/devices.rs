@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use tokio::time::Instant;
 
+use super::super::cursor::Cursor;
 use super::super::project::{Catalogue, device};
 use super::{ObserveError, Observer, Seen, SyncReport};
 use crate::clients::netbox::error::NetBoxError;
@@ -11,15 +13,13 @@ use crate::clients::netbox::pages::Listing;
 use crate::clients::netbox::records::DeviceRecord;
 use crate::store::StoreError;
 
-/// How far a delta reaches back behind the newest change seen. NetBox stamps a row when it is saved, and others see it when
-/// the transaction ends: a bulk import takes its time (O4).
-const OVERLAP: SignedDuration = SignedDuration::from_secs(120);
-
 impl Observer {
     pub(super) async fn read_all(&self, seen: &mut Seen) -> Result<SyncReport, ObserveError> {
+        let mut asked_at = Instant::now();
         let (catalogue, mut listing) = tokio::try_join!(self.catalogue(), self.netbox.devices(None))?;
         if !listing.complete {
             // Something was created or deleted meanwhile; a second read usually meets a quiet moment.
+            asked_at = Instant::now();
             listing = self.netbox.devices(None).await?;
         }
         let known = self.known()?;
@@ -27,21 +27,18 @@ impl Observer {
             return Err(ObserveError::Emptied { url: self.netbox.url().to_string(), known: known.len() });
         }
         seen.catalogue = catalogue;
-        seen.newest = newest(&listing.rows).or(seen.newest);
+        Cursor::saw(&mut seen.cursor, newest(&listing.rows), asked_at);
         self.take(seen, listing, Some(known)).await
     }
 
-    pub(super) async fn read_changes(
-        &self,
-        seen: &mut Seen,
-        newest_seen: Timestamp,
-    ) -> Result<SyncReport, ObserveError> {
-        let since = newest_seen.checked_sub(OVERLAP).unwrap_or(newest_seen);
+    pub(super) async fn read_changes(&self, seen: &mut Seen, cursor: Cursor) -> Result<SyncReport, ObserveError> {
+        let asked_at = Instant::now();
+        let since = cursor.since(asked_at);
         let listing = self.netbox.devices(Some(since)).await?;
         // A server that ignores the filter tells everything: then this is a full read (C-39).
         let ignored = listing.rows.iter().any(|row| row.last_updated.is_none_or(|at| at < since));
         let known = if ignored { Some(self.known()?) } else { None };
-        seen.newest = seen.newest.max(newest(&listing.rows));
+        Cursor::saw(&mut seen.cursor, newest(&listing.rows), asked_at);
         self.take(seen, listing, known).await
     }
 
@@ -58,6 +55,7 @@ impl Observer {
         let read_at = Timestamp::now();
         let mut report = SyncReport { read: listing.rows.len(), ..SyncReport::default() };
         let told: BTreeSet<u64> = listing.rows.iter().map(|row| row.id).collect();
+        self.take_policies(&listing.rows).await?;
         let fields = &self.settings.fields;
         let devices: Vec<_> =
             listing.rows.into_iter().filter_map(|row| device(row, &seen.catalogue, fields, read_at)).collect();

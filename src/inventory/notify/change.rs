@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Message;
 use super::subject::{Event, Kind, subject};
 use crate::domain::device::Device;
+use crate::domain::wiring::{self, Cable};
 
 /// The form of the payload; another one gets another number.
 const VERSION: u64 = 1;
@@ -108,6 +109,28 @@ impl DeviceChange {
     }
 }
 
+/// The cables that are new, others or gone between two views, by NetBox's id. That NetBox saved one again is no change.
+pub fn cables_between(
+    before: &BTreeMap<u64, Cable>,
+    now: &BTreeMap<u64, Cable>,
+    site_of: &impl Fn(u64) -> Option<String>,
+) -> Vec<CableChange> {
+    let ids: BTreeSet<u64> = before.keys().chain(now.keys()).copied().collect();
+    let bare = |cable: &Cable| Cable { last_updated: None, ..cable.clone() };
+    let change = |id: u64| match (before.get(&id), now.get(&id)) {
+        (None, Some(cable)) => Some(CableChange::of(Change::Added, cable, site_of)),
+        (Some(cable), None) => Some(CableChange::of(Change::Removed, cable, site_of)),
+        (Some(before), Some(now)) if bare(before) != bare(now) => {
+            // Where it was plugged in before is told, too: whoever listens there has to know.
+            let mut change = CableChange::of(Change::Changed, now, site_of);
+            change.left = CableChange::of(Change::Changed, before, site_of).sites_owned();
+            Some(change)
+        }
+        _ => None,
+    };
+    ids.into_iter().filter_map(change).collect()
+}
+
 /// A cable that is new, another or gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CableChange {
@@ -118,21 +141,43 @@ pub struct CableChange {
     pub status: Option<String>,
     /// Both ends as they are now; of one that is gone, as they were.
     pub ends: Vec<CableEnd>,
+    /// Slugs of the sites where it had an end before.
+    pub left: BTreeSet<String>,
 }
 
-/// What a cable is plugged into.
+/// What a cable is plugged into. What is no part of a device (a circuit) has no device and no site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CableEnd {
     /// Slug of the device's site.
-    pub site: String,
-    pub device: String,
-    pub port: String,
+    pub site: Option<String>,
+    pub device: Option<String>,
+    pub port: Option<String>,
 }
 
 impl CableChange {
-    /// Each site once: a cable between two sites is told at both.
-    pub(super) fn sites(&self) -> BTreeSet<&str> {
-        self.ends.iter().map(|end| end.site.as_str()).collect()
+    fn of(change: Change, cable: &Cable, site_of: &impl Fn(u64) -> Option<String>) -> Self {
+        let end = |end: &wiring::CableEnd| CableEnd {
+            site: end.device.and_then(site_of),
+            device: end.device_name.clone(),
+            port: end.name.clone(),
+        };
+        CableChange {
+            change,
+            id: cable.netbox_id,
+            label: cable.label.clone(),
+            status: cable.status.clone(),
+            ends: cable.a.iter().chain(&cable.b).map(end).collect(),
+            left: BTreeSet::new(),
+        }
+    }
+
+    fn sites_owned(&self) -> BTreeSet<String> {
+        self.ends.iter().filter_map(|end| end.site.clone()).collect()
+    }
+
+    /// Each site once: a cable between two sites is told at both, and where it was before.
+    pub(super) fn sites(&self) -> BTreeSet<String> {
+        self.sites_owned().union(&self.left).cloned().collect()
     }
 
     pub(super) fn message(&self, prefix: &str, site: &str, at: Timestamp) -> Message {

@@ -14,11 +14,12 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-pub use change::{CableChange, CableEnd, Change, DeviceChange, between};
+pub use change::{CableChange, CableEnd, Change, DeviceChange, between, cables_between};
 
 use crate::clients::vault::Vault;
 use crate::config::settings::NatsSettings;
 use crate::domain::device::Device;
+use crate::domain::wiring::Cable;
 use crate::store::{Store, StoreError};
 
 /// The name under which the store keeps NATS's health.
@@ -29,11 +30,20 @@ pub struct Notifier {
     settings: NatsSettings,
     vault: Vault,
     store: Store,
-    known: Mutex<BTreeMap<u64, Device>>,
+    known: Mutex<Arc<Known>>,
     look: Notify,
     queue: mpsc::Sender<Message>,
     waiting: Mutex<Option<mpsc::Receiver<Message>>>,
     dropped: Arc<AtomicU64>,
+}
+
+/// What everybody knows already. Only what is told is kept.
+#[derive(Default)]
+struct Known {
+    devices: BTreeMap<u64, Device>,
+    cables: BTreeMap<u64, Cable>,
+    /// Slugs, by the device's id: where cables end.
+    sites: BTreeMap<u64, String>,
 }
 
 /// One message as it goes out.
@@ -50,13 +60,13 @@ impl Notifier {
         if !settings.tells_anything() {
             return Ok(None);
         }
-        let known = if settings.publish_devices { by_id(store.devices()?) } else { BTreeMap::new() };
+        let known = Known::read(settings, &store)?;
         let (queue, waiting) = mpsc::channel(settings.queue);
         Ok(Some(Notifier {
             settings: settings.clone(),
             vault,
             store,
-            known: Mutex::new(known),
+            known: Mutex::new(Arc::new(known)),
             look: Notify::new(),
             queue,
             waiting: Mutex::new(Some(waiting)),
@@ -64,19 +74,19 @@ impl Notifier {
         }))
     }
 
-    /// The observer changed something. Returns at once.
+    /// An observer changed something. Returns at once.
     pub fn look(&self) {
         self.look.notify_one();
     }
 
-    /// Cables changed. Returns at once. Only those of the sites in the filter are told, and only under their own flag.
+    /// Tells of cables: those of the sites in the filter, and only under their own flag. Returns at once.
     pub fn cables(&self, changes: &[CableChange]) {
         if !self.settings.tells_cables() {
             return;
         }
         let now = Timestamp::now();
         for change in changes {
-            for site in change.sites().into_iter().filter(|site| self.settings.cable_sites.iter().any(|s| s == site)) {
+            for site in change.sites().iter().filter(|site| self.settings.cable_sites.contains(site)) {
                 self.put(change.message(&self.settings.prefix, site, now));
             }
         }
@@ -107,27 +117,25 @@ impl Notifier {
 
     /// Tells what differs from the last look.
     async fn compare(&self) {
-        if !self.settings.publish_devices {
-            return;
-        }
-        let store = self.store.clone();
-        let devices = match tokio::task::spawn_blocking(move || store.devices()).await {
-            Ok(Ok(devices)) => by_id(devices),
+        let (settings, store) = (self.settings.clone(), self.store.clone());
+        let read = tokio::task::spawn_blocking(move || Known::read(&settings, &store));
+        let latter = match read.await {
+            Ok(Ok(latter)) => Arc::new(latter),
             Ok(Err(error)) => {
                 return tracing::warn!(%error, "what changed could not be read, it is told at the next change");
             }
             Err(_) => return,
         };
-        let changes = {
+        let former = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let changes = between(&known, &devices);
-            *known = devices;
-            changes
+            std::mem::replace(&mut *known, Arc::clone(&latter))
         };
         let now = Timestamp::now();
-        for change in &changes {
+        for change in between(&former.devices, &latter.devices) {
             self.put(change.message(&self.settings.prefix, now));
         }
+        let site_of = |device: u64| latter.sites.get(&device).or_else(|| former.sites.get(&device)).cloned();
+        self.cables(&cables_between(&former.cables, &latter.cables, &site_of));
     }
 
     fn put(&self, message: Message) {
@@ -137,6 +145,17 @@ impl Notifier {
     }
 }
 
-fn by_id(devices: Vec<Device>) -> BTreeMap<u64, Device> {
-    devices.into_iter().map(|device| (device.netbox_id, device)).collect()
+impl Known {
+    fn read(settings: &NatsSettings, store: &Store) -> Result<Known, StoreError> {
+        let mut known = Known::default();
+        let devices = store.devices()?;
+        if settings.tells_cables() {
+            known.cables = store.objects::<Cable>()?.into_iter().map(|cable| (cable.netbox_id, cable)).collect();
+            known.sites = devices.iter().map(|device| (device.netbox_id, device.site.clone())).collect();
+        }
+        if settings.publish_devices {
+            known.devices = devices.into_iter().map(|device| (device.netbox_id, device)).collect();
+        }
+        Ok(known)
+    }
 }

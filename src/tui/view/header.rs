@@ -132,7 +132,10 @@ fn counts(model: &Model, with_queued: bool) -> Vec<Piece<'static>> {
 /// For each system the time since it was last heard, or only for those that are in trouble.
 fn health(model: &Model, fresh: bool) -> Vec<Piece<'static>> {
     let mut out: Vec<Piece> = Vec::new();
-    for system in &model.health {
+    // A reading of its own of a system that stands here anyway: said only where that one is well and it is not.
+    let well = |name: &str| model.health.iter().any(|system| system.name == name && system.error.is_none());
+    let shown = |system: &&SystemHealth| system.name != "netbox:wiring" || (system.error.is_some() && well("netbox"));
+    for system in model.health.iter().filter(shown) {
         let (text, meaning) = health_text(system, model);
         if !fresh && meaning == Meaning::Bar {
             continue;
@@ -152,6 +155,7 @@ fn health_text(system: &SystemHealth, model: &Model) -> (String, Meaning) {
         }
         Some(("ironic", _)) => "Ironic".to_owned(),
         _ if system.name == "netbox" => "NetBox".to_owned(),
+        _ if system.name == "netbox:wiring" => "NetBox wiring".to_owned(),
         _ if system.name == "ironic" => "Ironic".to_owned(),
         _ => system.name.clone(),
     };
