@@ -1,5 +1,6 @@
 //! The configuration as a whole: the example, files that are right, and files that are wrong with what is said of them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -56,6 +57,7 @@ fn the_example_is_right_as_it_stands_and_with_every_key_switched_on() {
     let (as_is, on) = (&example.settings, &all.settings);
     assert_eq!(as_is.netbox, on.netbox);
     assert_eq!(as_is.limits, on.limits);
+    assert_eq!(as_is.eligibility, on.eligibility);
     assert_eq!(as_is.sites["osl1"].options, on.sites["osl1"].options);
     assert_eq!(as_is.sites["osl1"].options, default_options());
     let bmc = &on.sites["osl1"].bmc;
@@ -105,7 +107,12 @@ fn every_valid_file_is_read_as_it_is_meant() {
     assert_eq!((budgets.max_attempts, budgets.link_guard), (1, Duration::from_millis(1500)));
     assert!(!sites["osl1"].options.configure_bmc && sites["osl1"].options.ironic_enrol);
     let warned: Vec<&str> = two.warnings.iter().map(|warning| warning.key.as_str()).collect();
-    assert_eq!(warned, ["sites.osl1.bmc.scheme", "sites.osl1.bmc.trust"]);
+    assert_eq!(warned, ["sites.osl1.bmc.scheme", "sites.osl1.bmc.trust", "eligibility.device_classes"]);
+    let set = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<BTreeSet<String>>();
+    let rules = &two.settings.eligibility;
+    assert_eq!((&rules.sites, &rules.device_classes), (&set(&["osl1", "zrh"]), &set(&["COMPUTE_GPU", "STORAGE"])));
+    assert_eq!((&rules.custody_tags, &rules.custody_tenants), (&set(&[]), &set(&["acme"])));
+    assert_eq!(rules.blocking_tags, set(&["do-not-enroll"]), "what is left out stays as it is");
 }
 
 /// The expected text stands beside each file. `UPDATE_EXPECTED=1` writes it anew.

@@ -143,7 +143,7 @@ impl App {
         tasks.spawn(keep(Arc::clone(&office), watcher, !opening.aside, stop.clone()));
         Ok(App {
             inner: Arc::new(Inner {
-                rules: Rules::for_sites(settings.sites.keys().cloned()),
+                rules: settings.eligibility.clone(),
                 settings,
                 runs: Runs::of(store.clone()),
                 store,

@@ -34,7 +34,7 @@ impl Planner {
         let store = Store::open(state_dir)?;
         let vault = Vault::new(settings.vault.clone());
         let clients = clients(&settings, &vault)?;
-        let rules = Rules::for_sites(settings.sites.keys().cloned());
+        let rules = settings.eligibility.clone();
         let env = Arc::new(Env { settings, vault, store, refresh_nodes: Notify::new(), clients });
         Ok(Planner { env, rules })
     }

@@ -15,7 +15,8 @@ use super::settings::{
     VaultSettings,
 };
 use super::table::{Doc, Section, shown};
-use super::{ironic, nats, push, site};
+use super::{eligibility, ironic, nats, push, site};
+use crate::domain::eligibility::Rules;
 
 /// A configuration is a page or two; a file beyond this is another one.
 const FILE_MAX: usize = 1024 * 1024;
@@ -139,6 +140,21 @@ fn whole_file(root: Section<'_>) -> Option<Settings> {
     if instances.is_empty() && !ironic_failed {
         root.warn("ironic", "no table [ironic.NAME]: hosts can be looked at, and none can be enrolled");
     }
+    let mut eligibility = Rules::for_sites(sites.keys().cloned());
+    if let Some(section) = root.section("eligibility") {
+        eligibility::read(&section, &mut eligibility);
+        for (name, instance) in &instances {
+            let lacks = |class: &&String| !eligibility.device_classes.contains(*class);
+            if let Some(class) = instance.device_classes.iter().find(lacks) {
+                let class = shown(class);
+                section.warn(
+                    "device_classes",
+                    format!("lacks {class}, which ironic.{name} manages: none of these is enrolled"),
+                );
+            }
+        }
+        section.finish();
+    }
     let limits = root.section("limits").map_or_else(Limits::default, limits);
     let console = root.section("console").map_or_else(default_console, console);
     root.finish();
@@ -146,7 +162,7 @@ fn whole_file(root: Section<'_>) -> Option<Settings> {
         return None;
     }
     let (netbox, push) = netbox?;
-    Some(Settings { netbox, push, nats: nats?, vault: vault?, ironic: instances, sites, limits, console })
+    Some(Settings { netbox, push, nats: nats?, vault: vault?, ironic: instances, sites, eligibility, limits, console })
 }
 
 /// Names that a site gives have to exist, and each device class may have one owner at a site (R1).

@@ -1,5 +1,6 @@
 //! Configuration: one TOML file to typed, validated settings (K1). Nothing else reads keys, files or environment.
 
+mod eligibility;
 mod error;
 mod ironic;
 mod load;

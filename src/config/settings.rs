@@ -11,6 +11,7 @@ use url::Url;
 /// The same type as the renderer's: a kind that one knows is a kind that the other knows.
 pub use crate::domain::dhcp::Server as DhcpServerKind;
 use crate::domain::dhcp::network::Network;
+use crate::domain::eligibility::Rules;
 use crate::domain::queue::Caps;
 use crate::domain::request::{Budgets, Routing, SiteOptions};
 
@@ -27,6 +28,8 @@ pub struct Settings {
     pub ironic: IndexMap<String, IronicInstance>,
     /// Sites by NetBox slug, in the order of the file.
     pub sites: IndexMap<String, SiteSettings>,
+    /// Which devices may be enrolled (S1). Its sites are those of this file.
+    pub eligibility: Rules,
     pub limits: Limits,
     pub console: ConsoleSettings,
 }

@@ -213,6 +213,7 @@ fn bmc(t: Section<'_>) -> Option<BmcSettings> {
     Some(BmcSettings { scheme, port, trust, connect_timeout, timeout, busy_budget, reset_budget, syslog_port })
 }
 
-fn is_slug(text: &str) -> bool {
+/// Whether NetBox would have the text as a slug.
+pub(super) fn is_slug(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
