@@ -302,6 +302,9 @@ async fn the_wiring_becomes_what_a_fresh_reading_gives_through_panels_and_lags_t
         site.delete(device).await;
     }
     println!("devices deleted with all they had: {:.1?}", site.agrees("the end").await);
+    // NetBox keeps a cable that has lost both of its ends.
+    site.admin(Method::DELETE, &format!("/api/dcim/cables/{straight}/"), None).await;
+    println!("the cable that was left: {:.1?}", site.agrees("no cable left").await);
     site.stop.cancel();
 }
 

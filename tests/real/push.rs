@@ -337,8 +337,17 @@ async fn a_cable_that_changes_in_a_real_netbox_is_told_over_nats_within_seconds(
     settings.nats = Some(NatsSettings { publish_devices: false, ..server.settings() });
     let mut all = server.listen().await;
     let app = App::open(settings, &rig.folder.path().join("app")).await.unwrap();
-    let cables = rig.ask(Method::GET, "/api/dcim/cables/?limit=0", None).await;
-    let cables = cables["results"].as_array().unwrap().clone();
+    // This server gives few rows at a time.
+    let mut cables = Vec::new();
+    loop {
+        let page = rig.ask(Method::GET, &format!("/api/dcim/cables/?offset={}", cables.len()), None).await;
+        cables.extend(page["results"].as_array().unwrap().iter().cloned());
+        if page["next"].is_null() {
+            break;
+        }
+    }
+    // One that has lost its ends is nobody's.
+    cables.retain(|cable| cable["a_terminations"] != json!([]));
     // All of them are new to this inventory.
     for _ in &cables {
         assert_eq!(told(&mut all).await.1["change"], "added");
