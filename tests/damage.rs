@@ -241,13 +241,14 @@ fn a_state_that_can_only_be_read_is_refused_with_what_to_do() {
     assert_eq!(lab.ledger(), Vec::<Value>::new());
 }
 
-/// A small disk, given back when it is dropped. `None` where this user may mount nothing.
+/// A small disk with room for a whole log, given back when it is dropped. `None` where this user may mount nothing.
 struct Disk(PathBuf);
 
 impl Disk {
     fn new(place: &Path) -> Option<Disk> {
         std::fs::create_dir(place).unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(place).output().ok()?;
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=48m", "tmpfs"]).arg(place).output().ok()?;
         mounted.status.success().then(|| Disk(place.to_owned()))
     }
 

@@ -60,6 +60,19 @@ fn a_staged_host_ends_available_and_its_rerun_writes_nothing() {
     let inventory = lab.run(&["inventory", "list", "--json"]).events();
     let host = inventory.iter().find(|d| d["host"] == HEALTHY).unwrap();
     assert_eq!((&host["ironic_state"], &host["status"]), (&Value::from("available"), &Value::from("active")));
+    // What a person at the rack asks of it: which cable goes where.
+    let shown = lab.run(&["inventory", "show", HEALTHY, "--json"]).events();
+    let interfaces = shown[0]["interfaces"].as_array().unwrap();
+    let eth0 = interfaces.iter().find(|interface| interface["name"] == "eth0").unwrap();
+    let far = &eth0["cable"]["far"][0];
+    assert!(far["device"].is_string() && far["interface"].is_string(), "{eth0}");
+    assert!(eth0["macs"][0].is_string());
+    let text = lab.run(&["inventory", "show", HEALTHY]).stdout;
+    let row = text.lines().find(|line| line.trim_start().starts_with("eth0")).unwrap_or_else(|| panic!("{text}"));
+    for part in [&eth0["macs"][0], &eth0["cable"]["label"], &far["device"], &far["interface"]] {
+        assert!(row.contains(part.as_str().unwrap()), "{part}: {row}");
+    }
+
     let refused = inventory.iter().find(|d| d["host"] == "gpu-b07-35").unwrap();
     assert_eq!(refused["refusal"]["code"], "device_not_placed");
 }

@@ -260,8 +260,9 @@ fn two_consoles_and_a_command_of_the_same_second_are_whole_and_the_last_one_goes
     }
     // Whoever leads says nothing of it; the others name it.
     let lock = || std::fs::read_to_string(lab.state().join("muster.lock")).unwrap();
-    let leader = || serde_json::from_str::<Value>(&lock()).unwrap()["pid"].as_u64().unwrap() as u32;
-    let first = leader();
+    // Whoever has just taken the lock writes itself down a moment later.
+    let leader = || Some(serde_json::from_str::<Value>(&lock()).ok()?["pid"].as_u64()? as u32);
+    let first = until("a leader", leader);
     for console in &consoles {
         if console.child.process_id() == Some(first) {
             assert!(!console.look(header).contains("follows"), "{}", console.text());
@@ -278,7 +279,7 @@ fn two_consoles_and_a_command_of_the_same_second_are_whole_and_the_last_one_goes
         signal(first, rustix::process::Signal::KILL);
         ended.kill();
     }
-    let second = until("another leader", || Some(leader()).filter(|pid| *pid != first && *pid != 0));
+    let second = until("another leader", || leader().filter(|pid| *pid != first && *pid != 0));
     let mut left: Vec<Pty> = consoles.into_iter().filter(|c| c.child.process_id() != Some(first)).collect();
     if left.len() == 2 {
         signal(second, rustix::process::Signal::KILL);

@@ -1,6 +1,7 @@
 //! The engine as the rest of the program holds it: launch, cancel, signal, listen, stop.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,10 @@ use crate::workflows::cx::Signal;
 
 /// Records that a slow listener may be behind. Beyond it the listener is told that it missed some, and reads the store.
 const FEED: usize = 8192;
+
+/// How often a request is made again that met a driver on its way out, and how soon.
+const ASKED_AGAIN: usize = 100;
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// A handle to the engine. Cheap to clone. When the last one is dropped without [`Engine::shutdown`], the engine stops as
 /// if it had been called, with nobody waiting for it.
@@ -122,13 +127,12 @@ impl Engine {
 
     /// Cancels a run: answered when the request is in the journal.
     pub async fn cancel(&self, run: RunId, by: &str) -> Result<(), EngineError> {
-        let by = by.to_owned();
-        self.ask(|answer| Command::Cancel { run, by, answer }).await.map_err(|error| self.too_late(run, error))
+        self.ask_of(run, |answer| Command::Cancel { run, by: by.to_owned(), answer }).await
     }
 
     /// Says something to a run under way: answered when it is in the journal.
     pub async fn signal(&self, run: RunId, signal: Signal) -> Result<(), EngineError> {
-        self.ask(|answer| Command::Signal { run, signal, answer }).await.map_err(|error| self.too_late(run, error))
+        self.ask_of(run, |answer| Command::Signal { run, signal: signal.clone(), answer }).await
     }
 
     /// Records of all runs from now on, each once it is on the disk.
@@ -155,12 +159,20 @@ impl Engine {
         self.ask(|answer| Command::Shutdown { answer }).await.ok();
     }
 
-    /// A run that ended while it was spoken to gives no answer, and neither does an engine that stops.
-    fn too_late(&self, run: RunId, error: EngineError) -> EngineError {
-        match error {
-            EngineError::Stopped if !self.inner.halt.is_cancelled() => EngineError::NotActive(run),
-            error => error,
+    /// Asks something of a run. A driver that goes while it is spoken to gives no answer: its run has ended, or was put
+    /// aside because of the store. Asked once more, the supervisor knows which.
+    async fn ask_of(
+        &self,
+        run: RunId,
+        command: impl Fn(oneshot::Sender<Result<(), EngineError>>) -> Command,
+    ) -> Result<(), EngineError> {
+        for _ in 0..ASKED_AGAIN {
+            match self.ask(&command).await {
+                Err(EngineError::Stopped) if !self.inner.halt.is_cancelled() => tokio::time::sleep(MOMENT).await,
+                answer => return answer,
+            }
         }
+        Err(EngineError::NotActive(run))
     }
 
     async fn ask<T>(
