@@ -98,11 +98,17 @@ def keys_and_host_keys_are_checked(client):
         assert code == 255 and reason in said, (options, said)
 
 
+def nothing_is_left_behind(client):
+    """The host of this entry is enrolled later, under another file name: the old one would stand in its way."""
+    assert client.run(f"rm {client.entry}")[0] == 0
+    assert client.verb("restart")[0] == 0 and client.verb("validate")[0] == 0
+
+
 def main():
     client = Client(json.loads(pathlib.Path(sys.argv[1]).read_text()))
     failed = 0
     for part in (entry_is_served_after_one_restart, bad_entry_fails_the_test_and_keeps_the_server_down,
-                 faults_can_be_set, keys_and_host_keys_are_checked):
+                 faults_can_be_set, keys_and_host_keys_are_checked, nothing_is_left_behind):
         began = time.monotonic()
         try:
             part(client)
