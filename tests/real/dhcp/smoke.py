@@ -9,6 +9,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from parts import prove  # noqa: E402
+
 MAC = "02:aa:00:00:00:07"
 FOUR = {
     "isc": 'host a {{ hardware ethernet {mac}; fixed-address {address}; option host-name "a"; }}\n',
@@ -83,17 +86,13 @@ def faults_can_be_set(env):
 
 def main():
     env = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    failed = 0
-    for part in (each_server_leases_what_its_entries_say, each_server_leases_ipv6_too,
-                 a_bad_entry_keeps_a_server_down_and_its_test_says_so, faults_can_be_set):
-        began = time.monotonic()
-        try:
-            part(env)
-            print(f"ok      {part.__name__}  {time.monotonic() - began:.1f} s")
-        except (AssertionError, subprocess.SubprocessError, OSError) as error:
-            failed += 1
-            print(f"FAILED  {part.__name__}: {error}")
-    return 1 if failed else 0
+    parts = (
+        each_server_leases_what_its_entries_say,
+        each_server_leases_ipv6_too,
+        a_bad_entry_keeps_a_server_down_and_its_test_says_so,
+        faults_can_be_set,
+    )
+    return prove(parts, env)
 
 
 if __name__ == "__main__":

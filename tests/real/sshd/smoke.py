@@ -9,6 +9,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from parts import prove  # noqa: E402
+
 ENTRY = ('host osl1-b07-u11-bmc {{ hardware ethernet 02:b0:07:11:bc:00; fixed-address {address}; '
          'option host-name "osl1-b07-u11-bmc"; }}\n')
 
@@ -106,17 +109,14 @@ def nothing_is_left_behind(client):
 
 def main():
     client = Client(json.loads(pathlib.Path(sys.argv[1]).read_text()))
-    failed = 0
-    for part in (entry_is_served_after_one_restart, bad_entry_fails_the_test_and_keeps_the_server_down,
-                 faults_can_be_set, keys_and_host_keys_are_checked, nothing_is_left_behind):
-        began = time.monotonic()
-        try:
-            part(client)
-            print(f"ok      {part.__name__}  {time.monotonic() - began:.1f} s")
-        except (AssertionError, subprocess.SubprocessError, OSError) as error:
-            failed += 1
-            print(f"FAILED  {part.__name__}: {error}")
-    return 1 if failed else 0
+    parts = (
+        entry_is_served_after_one_restart,
+        bad_entry_fails_the_test_and_keeps_the_server_down,
+        faults_can_be_set,
+        keys_and_host_keys_are_checked,
+        nothing_is_left_behind,
+    )
+    return prove(parts, client)
 
 
 if __name__ == "__main__":
