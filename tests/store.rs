@@ -418,3 +418,83 @@ fn a_store_of_a_newer_muster_is_refused() {
     assert!(text.contains("version 99") && text.contains("newer muster"), "{text}");
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
 }
+
+/// Records of many runs that are moved to their runs' own pages on the way: each run reads as it was written, and whoever
+/// follows meets every record once.
+#[tokio::test]
+async fn records_read_the_same_before_and_after_they_are_moved_to_their_runs() {
+    let (_folder, store) = store();
+    let runs: Vec<RunId> = (0..3).map(|_| run()).collect();
+    for (id, run) in (1..).zip(&runs) {
+        assert_eq!(store.submit(*run, request(id, "kim")).await.unwrap(), Submit::Accepted);
+    }
+    let mut watcher = store.watcher().unwrap();
+    let note = |n: u64| {
+        let text = format!("note {n}");
+        (at(n as i64), Body::Observation(Observation::Note { system: "bmc".into(), text }))
+    };
+    // 1,500 of each: more than what is kept together at a time, so that each run has records in both places.
+    for n in 0..500u64 {
+        for run in &runs {
+            let three = (0..3).map(|k| note(n * 3 + k)).collect();
+            store.append(*run, 1 + n * 3, three).await.unwrap();
+        }
+    }
+    for run in &runs {
+        let records = store.records(*run).unwrap();
+        assert_eq!(records.iter().map(|r| r.n).collect::<Vec<_>>(), (0..1501).collect::<Vec<_>>());
+        assert_eq!((records[700].at, records[700].body.clone()), note(699));
+        assert_eq!(store.journal_end(*run).unwrap(), 1501);
+        assert_eq!(store.records_from(*run, 1400).unwrap().len(), 101);
+    }
+    let mut met = BTreeMap::new();
+    loop {
+        let news = watcher.look(true).unwrap();
+        for record in news.records {
+            met.entry(record.run).or_insert_with(Vec::new).push(record.n);
+        }
+        if !news.more {
+            break;
+        }
+    }
+    for run in &runs {
+        assert_eq!(met[run], (1..1501).collect::<Vec<_>>());
+    }
+    let path = store.folder().join("muster.db");
+    let conn = rusqlite::Connection::open(path).unwrap();
+    let count = |table: &str| conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |r| r.get::<_, i64>(0));
+    let (moved, recent) = (count("record").unwrap(), count("recent").unwrap());
+    assert_eq!(moved + recent, 3 * 1501);
+    assert!(moved > 2000 && recent > 100, "{moved} {recent}");
+}
+
+/// Proves: G12
+#[tokio::test]
+async fn a_record_that_cannot_be_moved_any_more_harms_no_run() {
+    let (_folder, store) = store();
+    let (first, second) = (run(), run());
+    for (id, run) in [(1, first), (2, second)] {
+        store.submit(run, request(id, "kim")).await.unwrap();
+    }
+    // Stands for a page that can't be read: whatever moves the records meets it.
+    let conn = rusqlite::Connection::open(store.folder().join("muster.db")).unwrap();
+    conn.execute_batch(
+        "CREATE TRIGGER torn BEFORE INSERT ON record BEGIN SELECT raise(ABORT, 'database disk image is malformed'); END",
+    )
+    .unwrap();
+    let note = || (at(1), Body::Observation(Observation::Note { system: "bmc".into(), text: "x".into() }));
+    for n in 0..50u64 {
+        store.append(first, 1 + n * 100, (0..100).map(|_| note()).collect()).await.unwrap();
+    }
+    store.append(second, 1, vec![note()]).await.unwrap();
+    assert_eq!(store.records(first).unwrap().len(), 5001);
+    assert_eq!(store.records(second).unwrap().len(), 2);
+    // It is mended: the next move takes them all along.
+    conn.execute_batch("DROP TRIGGER torn").unwrap();
+    for n in 50..75u64 {
+        store.append(first, 1 + n * 100, (0..100).map(|_| note()).collect()).await.unwrap();
+    }
+    let left: i64 = conn.query_row("SELECT count(*) FROM recent", [], |row| row.get(0)).unwrap();
+    assert!(left < 2048, "{left}");
+    assert_eq!(store.records(first).unwrap().len(), 7501);
+}

@@ -207,6 +207,31 @@ impl<'c> Sql<'c> {
         changed.map_err(|e| StoreError::from_sqlite(self.path, &e))
     }
 
+    /// The place of the row that was inserted last.
+    pub(super) fn last_place(&self) -> i64 {
+        self.conn.last_insert_rowid()
+    }
+
+    /// Does work that may fail without harm to the transaction: then only its own changes are undone, and the inner error
+    /// says why. The outer one: nothing of the transaction is left.
+    pub(super) fn attempt<T>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<Result<T, StoreError>, StoreError> {
+        self.execute(&format!("SAVEPOINT {name}"), [])?;
+        let done = work();
+        if let Err(error) = &done {
+            // A full disk, mostly: SQLite has rolled the whole transaction back.
+            if self.conn.is_autocommit() {
+                return Err(error.clone());
+            }
+            self.execute(&format!("ROLLBACK TO {name}"), [])?;
+        }
+        self.execute(&format!("RELEASE {name}"), [])?;
+        Ok(done)
+    }
+
     /// All rows, made by `row`; its errors are rows that this version can't read.
     pub(super) fn all<T>(
         &self,

@@ -1,11 +1,14 @@
 //! Runs and their records: the journal that engines resume from, and what lists show of it.
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use super::handle::{Sql, Store};
+use super::journal::{self, Written};
 use super::proofs;
 use super::queue::placed;
 use super::rows::{bad, from_json, get, json, key, nanos, run_id, signed, time, time_maybe, unsigned};
@@ -145,7 +148,8 @@ impl Store {
         events: Vec<(Timestamp, Body)>,
     ) -> Result<Vec<RunRecord>, StoreError> {
         // Put into words here: the writer's thread serves all runs, and does nothing that another one could.
-        let texts = events.iter().map(|(_, body)| json(body, "record.body")).collect::<Result<Vec<_>, StoreError>>()?;
+        let written =
+            events.iter().map(|(at, body)| Written::new(*at, body)).collect::<Result<Vec<_>, StoreError>>()?;
         let appended = self.write_checked(move |sql| {
             let (status, found) = end_of(sql, run)?;
             if !status.is_active() {
@@ -154,17 +158,16 @@ impl Store {
             if found != expect_n {
                 return Err(StoreError::JournalMoved { run, expected: expect_n, found });
             }
+            journal::append(sql, run, expect_n, &written)?;
             let mut records = Vec::with_capacity(events.len());
             let mut unproven = false;
-            for ((n, (at, body)), text) in (expect_n..).zip(events).zip(&texts) {
-                insert(sql, run, n, at, matches!(body, Body::Observation(_)), text)?;
+            for (n, (at, body)) in (expect_n..).zip(events) {
                 project(sql, run, at, &body)?;
                 if let Body::Journal(Event::Finished { outcome }) = &body {
                     unproven = settle_proof(sql, run, outcome)?;
                 }
                 records.push(RunRecord { run, n, at, body });
             }
-            appended(sql, run, expect_n, records.len())?;
             if status == RunStatus::Queued {
                 sql.execute(
                     "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'queued'",
@@ -188,12 +191,11 @@ impl Store {
     /// The records of a run from a place on.
     pub fn records_from(&self, run: RunId, n: u64) -> Result<Vec<RunRecord>, StoreError> {
         self.read(|sql| {
-            end_of(sql, run)?;
-            sql.all(
-                "SELECT n, at, observed, body FROM record WHERE run = ?1 AND n >= ?2 ORDER BY n",
-                params![key(run), signed(n)],
-                |row| read_record(run, row),
-            )
+            let records = journal::read_from(sql, run, n)?;
+            if records.is_empty() {
+                end_of(sql, run)?;
+            }
+            Ok(records)
         })
     }
 
@@ -276,33 +278,15 @@ fn begin(sql: &Sql<'_>, run: RunId, workflow: &str, request: EnrollRequest) -> R
     )?;
     let at = request.submitted_at;
     let event = Event::Submitted { workflow: workflow.to_owned(), request: Box::new(request) };
-    insert(sql, run, 0, at, false, &json(&Body::Journal(event), "record.body")?)?;
-    appended(sql, run, 0, 1)
+    journal::append(sql, run, 0, &[Written::new(at, &Body::Journal(event))?])
 }
 
 /// Where a run stands, and how many records it has.
 fn end_of(sql: &Sql<'_>, run: RunId) -> Result<(RunStatus, u64), StoreError> {
-    let end =
-        "SELECT status, (SELECT coalesce(max(n) + 1, 0) FROM record WHERE run = ?1) AS next FROM run WHERE id = ?1";
-    sql.first(end, params![key(run)], |row| Ok((read_status(row)?, unsigned(row, "next", "record")?)))?
+    static END: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT status, {} AS next FROM run WHERE id = ?1", journal::END));
+    sql.first(&END, params![key(run)], |row| Ok((read_status(row)?, unsigned(row, "next", "record")?)))?
         .ok_or(StoreError::NoRun(run))
-}
-
-fn insert(sql: &Sql<'_>, run: RunId, n: u64, at: Timestamp, observed: bool, body: &str) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO record (run, n, at, observed, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![key(run), signed(n), nanos(at), observed, body],
-    )
-    .map(drop)
-}
-
-/// Tells those who follow that records were added.
-fn appended(sql: &Sql<'_>, run: RunId, n: u64, records: usize) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO appended (run, n, records) VALUES (?1, ?2, ?3)",
-        params![key(run), signed(n), signed(records as u64)],
-    )
-    .map(drop)
 }
 
 /// Keeps what lists show of a run beside its journal, in the same commit.
@@ -337,31 +321,10 @@ fn project(sql: &Sql<'_>, run: RunId, at: Timestamp, body: &Body) -> Result<(), 
 
 /// What the end of a run means for its device's proof, in the same commit: no crash comes between the two (T4, T5).
 fn settle_proof(sql: &Sql<'_>, run: RunId, outcome: &Outcome) -> Result<bool, StoreError> {
-    let read = |row: &Row<'_>| Ok(serde_json::from_str::<Event>(&get::<String>(row, "body", "record")?).ok());
-    // A record that this version can't read names no node: the proof stays.
-    let journal =
-        sql.all("SELECT body FROM record WHERE run = ?1 AND observed = 0 ORDER BY n", params![key(run)], read)?;
-    let Some(identity) = proof::failed(journal.iter().flatten(), outcome) else { return Ok(false) };
+    let Some(identity) = proof::failed(&journal::events(sql, run)?, outcome) else { return Ok(false) };
     let host =
         sql.first("SELECT host FROM run WHERE id = ?1", params![key(run)], |row| get::<String>(row, "host", "run"))?;
     host.map_or(Ok(false), |host| proofs::failed(sql, &host, &identity))
-}
-
-pub(super) fn read_record(run: RunId, row: &Row<'_>) -> Result<RunRecord, StoreError> {
-    let n = unsigned(row, "n", "record")?;
-    let observed: bool = get(row, "observed", "record")?;
-    let text: String = get(row, "body", "record")?;
-    let body = if observed {
-        // Nothing depends on an observation: one that only a newer version knows must not hide the rest of the run.
-        Body::Observation(serde_json::from_str(&text).unwrap_or_else(|_| Observation::Note {
-            system: "muster".to_owned(),
-            text: "an observation that this version of muster doesn't know".to_owned(),
-        }))
-    } else {
-        let event = serde_json::from_str(&text);
-        Body::Journal(event.map_err(|e| StoreError::Record { run, n, cause: e.to_string() })?)
-    };
-    Ok(RunRecord { run, n, at: time(row, "at", "record")?, body })
 }
 
 fn read_status(row: &Row<'_>) -> Result<RunStatus, StoreError> {

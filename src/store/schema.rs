@@ -129,6 +129,20 @@ const STEPS: &[&str] = &[
     CREATE INDEX netbox_object_by_owner ON netbox_object (kind, owner) WHERE owner IS NOT NULL;
     CREATE INDEX netbox_object_by_stamp ON netbox_object (kind, stamp);
     ",
+    // 5: where records stand until there are many.
+    "
+    -- The newest records, in the order in which they were committed, those of all runs on the same few pages. What
+    -- stands here is moved to `record`, where each run has pages of its own, many at a time.
+    CREATE TABLE recent (
+        place    INTEGER PRIMARY KEY,
+        run      BLOB    NOT NULL,
+        n        INTEGER NOT NULL,
+        at       INTEGER NOT NULL,
+        observed INTEGER NOT NULL CHECK (observed IN (0, 1)),
+        body     TEXT    NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX recent_by_run ON recent (run, n);
+    ",
 ];
 
 /// Brings the store to this program's version. Each step is one transaction, so that a kill leaves a whole version.

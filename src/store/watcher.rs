@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, params};
 
 use super::error::StoreError;
-use super::fleet;
 use super::handle::Sql;
 use super::health::{SyncState, syncs};
 use super::readers;
 use super::rows::{run_id, unsigned};
-use super::runs::read_record;
+use super::{fleet, journal};
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
 
@@ -71,7 +70,7 @@ impl Watcher {
             // Whoever wants no records may have been away for long: only what was submitted is of interest.
             let upto = if records { end.min(from + AT_ONCE) } else { end };
             let news = News {
-                records: if records { appended(sql, from, upto)? } else { Vec::new() },
+                records: if records { journal::appended(sql, from, upto)? } else { Vec::new() },
                 submitted: submitted(sql, from, upto)?,
                 asked: asked(sql)?,
                 more: upto < end,
@@ -105,21 +104,6 @@ fn newest(sql: &Sql<'_>) -> Result<i64, StoreError> {
     let place = sql
         .first("SELECT coalesce(max(place), 0) AS place FROM appended", [], |row| unsigned(row, "place", "appended"))?;
     Ok(place.and_then(|place| i64::try_from(place).ok()).unwrap_or(0))
-}
-
-fn appended(sql: &Sql<'_>, from: i64, upto: i64) -> Result<Vec<RunRecord>, StoreError> {
-    let read = sql.all(
-        "SELECT a.place, r.run, r.n, r.at, r.observed, r.body
-         FROM appended a JOIN record r ON r.run = a.run AND r.n >= a.n AND r.n < a.n + a.records
-         WHERE a.place > ?1 AND a.place <= ?2 ORDER BY a.place, r.n",
-        params![from, upto],
-        |row| {
-            let run = run_id(row, "run", "record")?;
-            // A record of a newer version stops its own run's readers, and not all that follow the others.
-            Ok(read_record(run, row).inspect_err(|error| tracing::warn!(%run, %error, "a record can't be told")).ok())
-        },
-    )?;
-    Ok(read.into_iter().flatten().collect())
 }
 
 fn submitted(sql: &Sql<'_>, from: i64, upto: i64) -> Result<Vec<RunId>, StoreError> {
