@@ -81,7 +81,7 @@ fn a_journal_that_fits_the_code_no_more_ends_its_run_alone_and_touches_nothing()
     killed(&lab);
     let conn = Connection::open(store(&lab)).unwrap();
     let changed = conn
-        .execute("UPDATE record SET body = replace(body, 'ironic.prelude', 'ironic.overture') WHERE observed = 0", [])
+        .execute("UPDATE recent SET body = replace(body, 'ironic.prelude', 'ironic.overture') WHERE observed = 0", [])
         .unwrap();
     assert!(changed > 0);
     drop(conn);
@@ -162,10 +162,10 @@ fn a_page_of_one_journal_that_is_scribbled_over_is_told_and_the_other_runs_go_on
     let lab = LabProcess::start(SPEED, None);
     killed(&lab);
     settle(&store(&lab));
-    // A leaf of the journal's tree that the lists don't need.
+    // A leaf of the newest records, which the lists don't need.
     let conn = Connection::open(store(&lab)).unwrap();
     let marker: String = conn
-        .query_row("SELECT body FROM record WHERE observed = 0 ORDER BY n LIMIT 1 OFFSET 6", [], |row| row.get(0))
+        .query_row("SELECT body FROM recent WHERE observed = 0 ORDER BY n LIMIT 1 OFFSET 6", [], |row| row.get(0))
         .unwrap();
     drop(conn);
     let mut bytes = std::fs::read(store(&lab)).unwrap();

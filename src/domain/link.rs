@@ -69,12 +69,14 @@ pub enum GuardVerdict {
     Expired { observed: Duration },
 }
 
-/// Folds readings over time. Only observed time counts (G6): a gap longer than `max_gap` between two readings, as a
-/// suspend makes it, adds nothing.
+/// Folds readings over time. Only observed time counts (G6): what lies between two readings adds nothing where nobody looked
+/// for longer than `longest_pause`, as behind a suspend or a full disk, or where a reading took longer than
+/// `longest_reading`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkGuard {
     budget: Duration,
-    max_gap: Duration,
+    longest_pause: Duration,
+    longest_reading: Duration,
     observed: Duration,
     last_all_down_at: Option<jiff::Timestamp>,
     gaps: u32,
@@ -82,12 +84,13 @@ pub struct LinkGuard {
 
 impl LinkGuard {
     /// A guard whose clock starts with the first reading; call it once the node is powered on (L1).
-    pub fn new(budget: Duration, max_gap: Duration) -> Self {
-        LinkGuard { budget, max_gap, observed: Duration::ZERO, last_all_down_at: None, gaps: 0 }
+    pub fn new(budget: Duration, longest_pause: Duration, longest_reading: Duration) -> Self {
+        LinkGuard { budget, longest_pause, longest_reading, observed: Duration::ZERO, last_all_down_at: None, gaps: 0 }
     }
 
-    /// Takes the readings of one poll. An empty list is a reading that doesn't exist, so it is unknown, never "all down".
-    pub fn observe(&mut self, at: jiff::Timestamp, links: &[LinkReading]) -> GuardVerdict {
+    /// Takes the readings of one poll, that was begun at `asked`. An empty list is a reading that doesn't exist, so it is
+    /// unknown, never "all down".
+    pub fn observe(&mut self, asked: jiff::Timestamp, at: jiff::Timestamp, links: &[LinkReading]) -> GuardVerdict {
         if let Some(up) = links.iter().find(|l| l.state == LinkState::Up) {
             return GuardVerdict::Pass { interface: up.interface.clone() };
         }
@@ -97,9 +100,11 @@ impl LinkGuard {
             return GuardVerdict::PassUnknown { interfaces: unknown };
         }
         if let Some(last) = self.last_all_down_at {
-            let gap = Duration::try_from(at.duration_since(last)).unwrap_or(Duration::ZERO);
-            if gap <= self.max_gap {
-                self.observed += gap;
+            // A clock that was set back tells nothing.
+            let span =
+                |from, to: jiff::Timestamp| Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO);
+            if span(last, asked) <= self.longest_pause && span(asked, at) <= self.longest_reading {
+                self.observed += span(last, at);
             } else {
                 self.gaps += 1;
             }
@@ -136,22 +141,25 @@ mod tests {
     }
 
     fn guard() -> LinkGuard {
-        LinkGuard::new(Duration::from_secs(300), Duration::from_secs(30))
+        LinkGuard::new(Duration::from_secs(300), Duration::from_secs(20), Duration::from_secs(30))
     }
 
     /// Proves: L2
     #[test]
     fn any_link_up_passes() {
         let links = [link("eth0", LinkState::Down), link("eth1", LinkState::Up)];
-        assert_eq!(guard().observe(at(0), &links), GuardVerdict::Pass { interface: "eth1".into() });
+        assert_eq!(guard().observe(at(0), at(0), &links), GuardVerdict::Pass { interface: "eth1".into() });
     }
 
     /// Proves: L2
     #[test]
     fn an_unknown_link_fails_open_and_an_empty_list_is_not_all_down() {
         let links = [link("eth0", LinkState::Down), link("eth1", LinkState::Unknown)];
-        assert_eq!(guard().observe(at(0), &links), GuardVerdict::PassUnknown { interfaces: vec!["eth1".into()] });
-        assert_eq!(guard().observe(at(0), &[]), GuardVerdict::PassUnknown { interfaces: vec![] });
+        assert_eq!(
+            guard().observe(at(0), at(0), &links),
+            GuardVerdict::PassUnknown { interfaces: vec!["eth1".into()] }
+        );
+        assert_eq!(guard().observe(at(0), at(0), &[]), GuardVerdict::PassUnknown { interfaces: vec![] });
     }
 
     /// Proves: L1, L2
@@ -159,19 +167,26 @@ mod tests {
     fn all_down_expires_after_the_whole_observed_budget() {
         let (mut guard, links) = (guard(), [link("eth0", LinkState::Down)]);
         for second in (0..300).step_by(5) {
-            assert!(matches!(guard.observe(at(second), &links), GuardVerdict::AllDown { .. }), "{second}");
+            assert!(matches!(guard.observe(at(second), at(second), &links), GuardVerdict::AllDown { .. }), "{second}");
         }
-        assert!(matches!(guard.observe(at(300), &links), GuardVerdict::Expired { .. }));
+        assert!(matches!(guard.observe(at(300), at(300), &links), GuardVerdict::Expired { .. }));
     }
 
+    /// Proves: G6
     #[test]
-    fn a_gap_and_a_clock_set_back_add_nothing() {
+    fn time_in_which_nobody_looked_and_a_clock_set_back_add_nothing() {
         let (mut guard, links) = (guard(), [link("eth0", LinkState::Down)]);
-        guard.observe(at(0), &links);
-        guard.observe(at(7200), &links);
-        guard.observe(at(3600), &links);
-        assert_eq!(guard.left(), Duration::from_secs(300));
-        guard.observe(at(3605), &links);
-        assert_eq!(guard.left(), Duration::from_secs(295));
+        let mut left = |asked: i64, done: i64| {
+            guard.observe(at(asked), at(done), &links);
+            guard.left().as_secs()
+        };
+        assert_eq!(left(0, 0), 300);
+        assert_eq!(left(7200, 7200), 300, "a suspend");
+        assert_eq!(left(3600, 3600), 300, "a clock set back");
+        assert_eq!(left(3605, 3605), 295);
+        assert_eq!(left(3635, 3635), 295, "a full disk held the run up for half a minute");
+        assert_eq!(left(3640, 3665), 265, "a slow BMC was looked at all the while");
+        assert_eq!(left(3670, 3701), 265, "nobody knows what was between the question and so late an answer");
+        assert_eq!(guard.gaps(), 3);
     }
 }

@@ -40,13 +40,15 @@ impl<C: Cx> Enrollment<C> {
             return Ok(Watched::Moved(look));
         }
         let budgets = &self.request.options.budgets;
-        // A gap as a suspend makes it is no observation: four missed looks, and the time that looking itself may take.
-        let mut guard = LinkGuard::new(budgets.link_guard, budgets.link_poll * 4 + Duration::from_secs(30));
+        // Four missed looks are a gap, and no observation. A busy program and Ironic's answer take their time as well.
+        let longest_pause = budgets.link_poll * 4 + Duration::from_secs(2);
+        let mut guard = LinkGuard::new(budgets.link_guard, longest_pause, Duration::from_secs(30));
         loop {
+            let asked = self.cx.now();
             let input = PhaseTarget { target: self.target.clone(), phase };
             let links = self.ask::<ReadLinks>(phase, 120, input).await?.readings;
             self.seen.borrow_mut().links(&links);
-            let verdict = guard.observe(self.cx.now(), &links);
+            let verdict = guard.observe(asked, self.cx.now(), &links);
             let budget_left_s = guard.left().as_secs();
             self.cx.report(Observation::Links { phase, readings: links.clone(), budget_left_s });
             match verdict {
