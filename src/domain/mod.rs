@@ -1,5 +1,7 @@
 //! The rules and the words of the field. Pure: no async, no I/O, no clock.
 
+pub mod bios;
+pub mod boot;
 pub mod cables;
 pub mod checks;
 pub mod device;

@@ -4,6 +4,7 @@ mod login;
 mod said;
 mod settings;
 mod supermicro;
+mod tree;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,11 +22,12 @@ pub use self::settings::{Settings, User};
 
 use self::login::{Caller, Sessions};
 use self::said::Refusal;
+use self::tree::{Effect, Tree, View, tree};
 use super::LabError;
 use super::build::secret;
 use super::clock::LabTime;
 use super::http::{Served, json_answer};
-use super::machine::{Machine, Preset, Vendor};
+use super::machine::{Machine, Preset};
 use super::world::{State, World};
 
 /// The monitoring user of converged BMCs, as the lab's vault has it.
@@ -34,23 +36,21 @@ const IPMI_USER: &str = "ipmi_exporter";
 /// Serves the BMC of a machine until the handle is aborted. What it starts with is `bmc.preset`; settings that were put
 /// into `bmc.settings` before stay.
 pub fn serve(world: &World, device: &str, listener: TcpListener) -> Result<JoinHandle<()>, LabError> {
-    settle(&mut world.lock(), device)?;
-    let bmc = Bmc { world: world.clone(), device: device.to_owned(), sessions: Mutex::default() };
+    let tree = settle(&mut world.lock(), device)?;
+    let bmc = Bmc { tree, world: world.clone(), device: device.to_owned(), sessions: Mutex::default() };
     let router = Router::new().fallback(answer).with_state(Arc::new(bmc));
     Ok(super::http::serve(listener, Served::bmc(world, device), router))
 }
 
 /// Gives a machine's BMC its first settings.
-fn settle(state: &mut State, device: &str) -> Result<(), LabError> {
+fn settle(state: &mut State, device: &str) -> Result<&'static dyn Tree, LabError> {
     let unknown = || LabError::Scenario(format!("the lab has no machine '{device}'"));
     let machine = state.machines.get_mut(device).ok_or_else(unknown)?;
-    if machine.bmc.vendor != Vendor::Supermicro {
+    let tree = tree(machine.bmc.vendor).ok_or_else(|| {
         let vendor = serde_json::to_value(machine.bmc.vendor).unwrap_or_default();
         let vendor = vendor.as_str().unwrap_or_default();
-        return Err(LabError::Scenario(format!(
-            "'{device}' has a BMC of vendor '{vendor}', and this lab has BMCs of 'supermicro' only"
-        )));
-    }
+        LabError::Scenario(format!("'{device}' has a BMC of vendor '{vendor}', and this lab has none of that vendor"))
+    })?;
     let mut settings = Settings::of(machine);
     settings.adopt_users(machine);
     if machine.bmc.preset == Preset::Converged && settings.hostname.is_none() {
@@ -63,10 +63,12 @@ fn settle(state: &mut State, device: &str) -> Result<(), LabError> {
         machine.bmc.accounts.insert(IPMI_USER.to_owned(), secret(&["ipmi"], 8));
     }
     settings.keep(machine);
-    Ok(())
+    tree.settle(machine);
+    Ok(tree)
 }
 
 struct Bmc {
+    tree: &'static dyn Tree,
     world: World,
     device: String,
     sessions: Mutex<Sessions>,
@@ -130,6 +132,7 @@ async fn answer(Held(bmc): Held<Arc<Bmc>>, method: Method, uri: Uri, headers: He
 
 impl Bmc {
     fn handle(&self, asked: &Asked<'_>) -> Result<Reply, Refusal> {
+        self.with(|machine, now, _| self.tree.catch_up(machine, now))?;
         let is_root = matches!(asked.path, "/redfish" | "/redfish/v1");
         if is_root && asked.method == Method::GET {
             return self.get(asked);
@@ -139,9 +142,12 @@ impl Bmc {
         }
         let logs_in = asked.path == login::SESSIONS && asked.method == Method::POST;
         if logs_in {
-            return self.with(|machine, now, sessions| login::open(machine, now, sessions, &asked.body))?;
+            return self.with(|machine, now, sessions| {
+                login::open(machine, now, sessions, self.tree.most_sessions(), &asked.body)
+            })?;
         }
         let caller = self.with(|machine, now, sessions| login::check(machine, now, sessions, asked.headers))??;
+        self.with(|machine, _, _| self.tree.admit(machine, &caller.user, asked.method, asked.path))??;
         match asked.method.as_str() {
             "GET" => self.get(asked),
             "PATCH" | "POST" | "DELETE" => self.change(asked, &caller),
@@ -153,11 +159,11 @@ impl Bmc {
         let expands = asked.query.contains("$expand") || asked.query.contains("%24expand");
         let body = self.with(|machine, now, sessions| {
             let view = self.view(machine, now);
-            let mut body = supermicro::resource(&view, sessions, asked.path)?;
+            let mut body = self.tree.resource(&view, sessions, asked.path)?;
             if expands && let Some(members) = body.get_mut("Members").and_then(Value::as_array_mut) {
                 for member in members {
                     let path = member["@odata.id"].as_str().unwrap_or_default().to_owned();
-                    if let Some(whole) = supermicro::resource(&view, sessions, &path) {
+                    if let Some(whole) = self.tree.resource(&view, sessions, &path) {
                         *member = tagged(whole);
                     }
                 }
@@ -180,53 +186,49 @@ impl Bmc {
                 body: Value::Null,
                 ..*asked
             })?;
-            let wanted = asked.headers.get(header::IF_MATCH).and_then(|tag| tag.to_str().ok());
+            let given = asked.headers.get(header::IF_MATCH).and_then(|tag| tag.to_str().ok());
             let tag = current.body["@odata.etag"].as_str().unwrap_or_default();
-            if wanted.is_some_and(|wanted| wanted != "*" && wanted.trim_start_matches("W/") != tag) {
-                return Err(Refusal::precondition());
-            }
+            self.with(|machine, _, _| self.tree.precondition(machine, given, tag))??;
         }
-        if let Some(action) = supermicro::action(asked.method, asked.path) {
-            return self.act(action, &asked.body);
+        if asked.method == Method::POST
+            && let Some(acted) = self.with(|machine, now, _| self.tree.act(machine, now, asked.path, &asked.body))?
+        {
+            let (reply, effect) = acted?;
+            self.carry_out(effect);
+            return Ok(reply);
         }
         self.with(|machine, now, sessions| {
-            let exists = supermicro::resource(&self.view(machine, now), sessions, asked.path).is_some();
+            let exists = self.tree.resource(&self.view(machine, now), sessions, asked.path).is_some();
             if !exists {
                 return Err(Refusal::missing(asked.path));
             }
             match asked.method.as_str() {
-                "PATCH" => supermicro::patch(machine, now, asked.path, &asked.body),
-                "POST" => supermicro::create(machine, asked.path, &asked.body),
-                _ => supermicro::delete(machine, sessions, asked.path),
+                "PATCH" => self.tree.patch(machine, now, asked.path, &asked.body),
+                "POST" => self.tree.create(machine, now, asked.path, &asked.body),
+                _ => self.tree.delete(machine, now, sessions, asked.path),
             }
         })?
     }
 
-    fn act(&self, action: supermicro::Action, body: &Value) -> Result<Reply, Refusal> {
-        match action {
-            supermicro::Action::ResetHost => {
-                let power = supermicro::power_action(body)?;
-                if let Some(power) = power {
-                    self.world.press(&self.device, power);
-                }
-            }
-            supermicro::Action::ResetBmc => {
-                supermicro::check_bmc_reset(body)?;
+    fn carry_out(&self, effect: Effect) {
+        match effect {
+            Effect::None => {}
+            Effect::Power(power) => self.world.press(&self.device, power),
+            Effect::ResetBmc => {
                 self.sessions().clear();
                 self.world.reset_bmc(&self.device);
             }
         }
-        Ok(Reply::success())
     }
 
     /// The machine as resources show it.
-    fn view<'a>(&'a self, machine: &'a Machine, now: LabTime) -> supermicro::View<'a> {
+    fn view<'a>(&'a self, machine: &'a Machine, now: LabTime) -> View<'a> {
         let booted = match machine.bmc.away {
             Some((_, until)) => self.world.clock().stamp(until),
             // It was running for twelve days when the lab began.
             None => self.world.clock().stamp(LabTime::ZERO) - jiff::SignedDuration::from_hours(12 * 24),
         };
-        supermicro::View { machine, settings: Settings::at(machine, now), now, wall: self.world.wall(), booted }
+        View { machine, settings: Settings::at(machine, now), now, wall: self.world.wall(), booted }
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut Machine, LabTime, &mut Sessions) -> T) -> Result<T, Refusal> {

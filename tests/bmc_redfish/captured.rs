@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use muster::clients::redfish::converge::{Located, Wanted};
+use muster::clients::redfish::dialect::At;
 use muster::clients::redfish::host::{find_manager, find_system};
 use muster::clients::redfish::links::{self, LinksError};
 use muster::clients::redfish::vendor::{Detected, Vendor, detect};
@@ -105,8 +106,9 @@ async fn host_and_bmc_are_found_by_their_links_whatever_their_ids() {
 #[tokio::test]
 async fn each_supermicro_setting_is_found_in_the_capture_with_what_would_be_written() {
     let tree = Tree::captured("supermicro").await;
-    let (_, _, manager) = host(&tree).await;
+    let (root, system, manager) = host(&tree).await;
     let (client, dialect) = (tree.client(), Vendor::Supermicro.dialect().unwrap());
+    let at = At { redfish: &client, root: &root, system: &system, manager: &manager };
     let address = "192.0.2.24".parse().ok();
     let table = [
         (
@@ -136,7 +138,7 @@ async fn each_supermicro_setting_is_found_in_the_capture_with_what_would_be_writ
         ),
     ];
     for (wanted, path, body, before) in table {
-        let Located::At(spot) = dialect.locate(&client, &manager, &wanted).await.unwrap() else {
+        let Located::At(spot) = dialect.locate(at, &wanted).await.unwrap() else {
             panic!("{wanted:?} is absent");
         };
         assert_eq!((spot.path(), spot.body()), (path, body), "{wanted:?}");
@@ -155,14 +157,15 @@ async fn without_the_vendors_own_resource_ntp_is_set_the_standard_way_and_syslog
         gone.then(|| Reply::json(404, json!({})))
     })
     .await;
-    let (_, _, manager) = host(&tree).await;
+    let (root, system, manager) = host(&tree).await;
     let (client, dialect) = (tree.client(), Vendor::Supermicro.dialect().unwrap());
+    let at = At { redfish: &client, root: &root, system: &system, manager: &manager };
     let ntp = Wanted::Ntp { server: "ntp.example.com".into() };
-    let Located::At(spot) = dialect.locate(&client, &manager, &ntp).await.unwrap() else { panic!("NTP is absent") };
+    let Located::At(spot) = dialect.locate(at, &ntp).await.unwrap() else { panic!("NTP is absent") };
     assert_eq!(spot.path(), "/redfish/v1/Managers/1/NetworkProtocol");
     assert_eq!(spot.body(), json!({"NTP": {"ProtocolEnabled": true, "NTPServers": ["ntp.example.com"]}}));
     let syslog = Wanted::Syslog { server: "192.0.2.9".into(), port: 514 };
-    assert!(matches!(dialect.locate(&client, &manager, &syslog).await.unwrap(), Located::Absent { .. }));
+    assert!(matches!(dialect.locate(at, &syslog).await.unwrap(), Located::Absent { .. }));
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use crate::activities::env::ActivityCx;
 use crate::activities::facts;
 use crate::clients::redfish::address::{base_of, base_of_text};
 use crate::clients::redfish::collection::Skipped;
+use crate::clients::redfish::dialect::At;
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::host::{HostSystem, find_manager, find_system};
 use crate::clients::redfish::{Credential, Redfish, RedfishOptions, Resource};
@@ -53,10 +54,18 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// The host behind a BMC and the BMC itself.
+/// The resources of a BMC that everything starts from.
 pub(super) struct Parts {
+    pub root: Resource,
     pub system: Resource,
     pub manager: Resource,
+}
+
+impl Parts {
+    /// As a dialect takes them.
+    pub fn at<'b>(&'b self, redfish: &'b Redfish) -> At<'b> {
+        At { redfish, root: &self.root, system: &self.system, manager: &self.manager }
+    }
 }
 
 impl<'a> Bmc<'a> {
@@ -94,7 +103,7 @@ impl<'a> Bmc<'a> {
         let HostSystem { system, skipped } = find_system(redfish, root, wanted.as_deref()).await?;
         self.report_skipped(&skipped);
         let manager = find_manager(redfish, root, &system).await?;
-        Ok(Parts { system, manager })
+        Ok(Parts { root: root.clone(), system, manager })
     }
 
     /// The system that Ironic is told to use, where one service has several.

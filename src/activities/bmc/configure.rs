@@ -8,10 +8,10 @@ use super::ipmi_user;
 use super::prepare::vendor;
 use crate::activities::env::ActivityCx;
 use crate::clients::redfish::accounts;
-use crate::clients::redfish::converge::{Located, Spot, Wanted};
+use crate::clients::redfish::converge::{Located, Spot, Wanted, Write};
+use crate::clients::redfish::dialect::{At, Dialect};
+use crate::clients::redfish::error;
 use crate::clients::redfish::error::RedfishError;
-use crate::clients::redfish::vendor::Dialect;
-use crate::clients::redfish::{Resource, error};
 use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
@@ -43,7 +43,7 @@ async fn converge(bmc: &Bmc<'_>, wanted: &[Wanted]) -> Result<ConfigureBmcOut, T
     };
     let mut out = ConfigureBmcOut { changed: vec![], satisfied: vec![], skipped: vec![] };
     for wanted in wanted {
-        let done = setting(bmc, dialect, &parts.manager, wanted).await?;
+        let done = setting(bmc, dialect, parts.at(&bmc.redfish), wanted).await?;
         note(bmc, &mut out, wanted.label(), done);
     }
     let done = match user {
@@ -51,7 +51,7 @@ async fn converge(bmc: &Bmc<'_>, wanted: &[Wanted]) -> Result<ConfigureBmcOut, T
         None => Done::Skipped("the BMC has no accounts to manage".to_owned()),
     };
     note(bmc, &mut out, ipmi_user::LABEL, done);
-    let done = setting(bmc, dialect, &parts.manager, &Wanted::IpmiOverLan).await?;
+    let done = setting(bmc, dialect, parts.at(&bmc.redfish), &Wanted::IpmiOverLan).await?;
     note(bmc, &mut out, Wanted::IpmiOverLan.label(), done);
     Ok(out)
 }
@@ -122,8 +122,13 @@ fn is_hostname(label: &str) -> bool {
 }
 
 /// Converges one setting.
-async fn setting(bmc: &Bmc<'_>, dialect: Dialect, manager: &Resource, wanted: &Wanted) -> Result<Done, Trouble> {
-    let spot = match dialect.locate(&bmc.redfish, manager, wanted).await {
+pub(super) async fn setting(
+    bmc: &Bmc<'_>,
+    dialect: &dyn Dialect,
+    at: At<'_>,
+    wanted: &Wanted,
+) -> Result<Done, Trouble> {
+    let spot = match dialect.locate(at, wanted).await {
         Ok(Located::At(spot)) => spot,
         Ok(Located::Absent { why }) => return Ok(Done::Skipped(why)),
         // A feature that the board has no licence for is one that this machine lacks.
@@ -148,7 +153,11 @@ async fn setting(bmc: &Bmc<'_>, dialect: Dialect, manager: &Resource, wanted: &W
 async fn write(bmc: &Bmc<'_>, spot: &Spot, label: &str) -> Result<(), Trouble> {
     let redfish = &bmc.redfish;
     let (before, after) = (spot.describe(&spot.resource), spot.describe_wanted());
-    let (task, doubt) = match redfish.patch(spot.path(), &spot.body()).await {
+    let written = match &spot.write {
+        Write::Patch => redfish.patch(spot.path(), &spot.body()).await,
+        Write::Post { path, body } => redfish.post(path, body).await,
+    };
+    let (task, doubt) = match written {
         Ok(accepted) => (accepted.location, None),
         Err(error @ (RedfishError::Refused { .. } | RedfishError::Http(_))) => (None, Some(error)),
         Err(error) => return Err(error.into()),

@@ -5,7 +5,8 @@ use super::access::{Bmc, Trouble};
 use super::wrong_tries;
 use crate::activities::env::ActivityCx;
 use crate::clients::redfish::Resource;
-use crate::clients::redfish::vendor::{Detected, Dialect, Vendor, detect};
+use crate::clients::redfish::dialect::Dialect;
+use crate::clients::redfish::vendor::{Detected, Vendor, detect};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
 use crate::workflows::defs::{PrepareBmcIn, PrepareBmcOut};
@@ -41,7 +42,7 @@ async fn look(bmc: &Bmc<'_>, force_restart: bool) -> Result<PrepareBmcOut, Troub
 }
 
 /// The vendor of a service root, with its dialect. Everything else is refused before the first login.
-pub(super) fn vendor(bmc: &Bmc<'_>, root: &Resource) -> Result<(Vendor, Dialect), Failure> {
+pub(super) fn vendor(bmc: &Bmc<'_>, root: &Resource) -> Result<(Vendor, &'static dyn Dialect), Failure> {
     let host = &bmc.target.host;
     let by_hand = format!("configure the BMC of '{host}' by hand and run with the site's gate configure_bmc off");
     match detect(root) {

@@ -10,8 +10,8 @@ use super::access::{Bmc, Parts, Trouble, store_failure};
 use super::prepare::vendor;
 use crate::activities::env::ActivityCx;
 use crate::clients::http::HttpError;
+use crate::clients::redfish::dialect::Dialect;
 use crate::clients::redfish::error::{RedfishError, TlsTrouble, tls_trouble};
-use crate::clients::redfish::vendor::Dialect;
 use crate::clients::redfish::{Redfish, Resource};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
@@ -71,7 +71,7 @@ async fn ask(bmc: &Bmc<'_>) -> Result<Changed, Trouble> {
     Ok(Changed { changed: true, note: format!("{kind} asked for") })
 }
 
-async fn look(redfish: &Redfish, bmc: &Bmc<'_>) -> Result<(Dialect, Resource), Trouble> {
+async fn look(redfish: &Redfish, bmc: &Bmc<'_>) -> Result<(&'static dyn Dialect, Resource), Trouble> {
     let root = redfish.root().await?;
     let (_, dialect) = vendor(bmc, &root)?;
     let Parts { manager, .. } = bmc.parts(&root).await?;
@@ -79,7 +79,11 @@ async fn look(redfish: &Redfish, bmc: &Bmc<'_>) -> Result<(Dialect, Resource), T
 }
 
 /// Where to ask for a reset, and for which: the gentle one where the BMC lists it.
-async fn action(redfish: &Redfish, manager: &Resource, dialect: Dialect) -> Result<(String, String), RedfishError> {
+async fn action(
+    redfish: &Redfish,
+    manager: &Resource,
+    dialect: &dyn Dialect,
+) -> Result<(String, String), RedfishError> {
     let unusable = |what: &str| RedfishError::Unusable { path: manager.path.clone(), what: what.to_owned() };
     let target = manager.text("/Actions/#Manager.Reset/target").ok_or_else(|| unusable("no action 'Manager.Reset'"))?;
     let words = |value: &serde_json::Value| -> Vec<String> {

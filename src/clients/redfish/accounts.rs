@@ -1,5 +1,6 @@
 //! Accounts of a BMC: finding one by its user name, and what the BMC demands of a password.
 
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::collection::Skipped;
@@ -115,6 +116,12 @@ pub fn mending(account: &Resource, wanted: &WantedAccount, password: &str) -> Va
         }
     }
     body
+}
+
+/// Gives an account a password, by a write to the account itself. Nothing else is sent along: a forced change takes no
+/// other member.
+pub async fn set_password(redfish: &Redfish, account: &str, password: &SecretString) -> Result<(), RedfishError> {
+    redfish.patch(account, &json!({"Password": password.expose_secret()})).await.map(drop)
 }
 
 #[cfg(test)]

@@ -22,6 +22,22 @@ pub enum Wanted {
         port: u16,
     },
     IpmiOverLan,
+    /// The BMC's NIC takes its address by DHCP.
+    DhcpOnNic {
+        address: Option<IpAddr>,
+    },
+    /// No TLS below 1.2 on the BMC's own server.
+    TlsMinimum,
+    /// Services that carry credentials or inventory in the clear are off: Telnet, VNC, SNMP v1, SSDP, SLP.
+    PlainServicesOff,
+    /// The host's operating system has no network path to the BMC. IPMI by KCS stays: inspection asks it for the BMC's address.
+    HostInterfaceOff,
+    /// Virtual media can be inserted.
+    VirtualMedia,
+    /// The monitoring user may log in over IPMI, where that is a right of its own (Q47).
+    MonitoringPrivilege {
+        username: String,
+    },
 }
 
 impl Wanted {
@@ -32,6 +48,12 @@ impl Wanted {
             Wanted::Ntp { .. } => "NTP",
             Wanted::Syslog { .. } => "syslog",
             Wanted::IpmiOverLan => "IPMI over LAN",
+            Wanted::DhcpOnNic { .. } => "DHCP on the BMC's NIC",
+            Wanted::TlsMinimum => "TLS minimum",
+            Wanted::PlainServicesOff => "plain services",
+            Wanted::HostInterfaceOff => "host interface",
+            Wanted::VirtualMedia => "virtual media",
+            Wanted::MonitoringPrivilege { .. } => "IPMI privilege",
         }
     }
 }
@@ -46,15 +68,38 @@ pub enum Located {
     },
 }
 
+impl Located {
+    /// For a setting that a vendor never has.
+    pub fn not_here(wanted: &Wanted) -> Located {
+        Located::Absent { why: format!("this vendor's BMCs have no setting for {}", wanted.label()) }
+    }
+}
+
 /// A resource with the members that make a setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spot {
     pub resource: Resource,
     /// JSON pointers with the value that each has to have.
-    pub members: Vec<(&'static str, Value)>,
+    pub members: Vec<(String, Value)>,
+    pub write: Write,
+}
+
+/// How a setting is written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Write {
+    /// Its members, to the resource that they were read from.
+    Patch,
+    /// An action, or a new member of a collection. What comes of it shows in the resource.
+    Post { path: String, body: Value },
 }
 
 impl Spot {
+    /// A setting that is written where it is read.
+    pub fn patch(resource: Resource, members: impl IntoIterator<Item = (impl Into<String>, Value)>) -> Spot {
+        let members = members.into_iter().map(|(pointer, value)| (pointer.into(), value)).collect();
+        Spot { resource, members, write: Write::Patch }
+    }
+
     /// The path to write to and to read back.
     pub fn path(&self) -> &str {
         &self.resource.path
@@ -127,7 +172,7 @@ mod tests {
     fn spot() -> Spot {
         let body = json!({"NTP": {"ProtocolEnabled": false, "NTPServers": [" 192.0.2.1", "127.0.0.1"]}});
         let resource = Resource { path: "/x".into(), body: body.as_object().unwrap().clone(), etag: None };
-        Spot { resource, members: standard_ntp("192.0.2.1") }
+        Spot::patch(resource, standard_ntp("192.0.2.1"))
     }
 
     #[test]

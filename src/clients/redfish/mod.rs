@@ -8,12 +8,14 @@ pub mod address;
 pub mod collection;
 pub mod condition;
 pub mod converge;
+pub mod dialect;
 pub mod error;
 pub mod host;
 pub mod links;
 pub mod resource;
 pub mod said;
 pub mod service;
+pub mod standard;
 pub mod supermicro;
 pub mod vendor;
 

@@ -1,75 +1,59 @@
 //! Supermicro: where its BMCs keep hostname, NTP, syslog and IPMI over LAN.
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
 use super::condition::FirstForm;
 use super::converge::{Located, Spot, Wanted, standard_ntp};
+use super::dialect::{Asked, At, Dialect};
 use super::error::RedfishError;
 use super::resource::Resource;
 use super::service::Redfish;
+use super::standard::{ipmi_over_lan, linked, network_protocol, on_own_nic};
+use super::vendor::Vendor;
 
-/// Takes a write without a precondition; asks by 412 or 428 where a firmware wants one.
-pub const FIRST_FORM: FirstForm = FirstForm::Nothing;
+/// Its dialect.
+pub struct Supermicro;
 
-/// The only cold reset that its BMCs list.
-pub const RESET_TYPE: &str = "GracefulRestart";
+impl Dialect for Supermicro {
+    fn vendor(&self) -> Vendor {
+        Vendor::Supermicro
+    }
 
-/// Finds a setting. `bmc` is the manager.
-pub async fn locate(redfish: &Redfish, bmc: &Resource, wanted: &Wanted) -> Result<Located, RedfishError> {
-    match wanted {
-        Wanted::Hostname { name, address } => hostname(redfish, bmc, name, *address).await,
-        Wanted::Ntp { server } => ntp(redfish, bmc, server).await,
-        Wanted::Syslog { server, port } => syslog(redfish, bmc, server, *port).await,
-        Wanted::IpmiOverLan => ipmi_over_lan(redfish, bmc).await,
+    /// Takes a write without a precondition; asks by 412 or 428 where a firmware wants one.
+    fn first_form(&self) -> FirstForm {
+        FirstForm::Nothing
+    }
+
+    fn reset_type(&self) -> &'static str {
+        "GracefulRestart"
+    }
+
+    fn locate<'a>(&'a self, at: At<'a>, wanted: &'a Wanted) -> Asked<'a, Located> {
+        Box::pin(locate(at.redfish, at.manager, wanted))
     }
 }
 
-async fn hostname(
-    redfish: &Redfish,
-    bmc: &Resource,
-    name: &str,
-    address: Option<IpAddr>,
-) -> Result<Located, RedfishError> {
-    let Some(path) = bmc.link("EthernetInterfaces") else {
-        return Ok(Located::Absent { why: "the BMC lists no Ethernet interface of its own".to_owned() });
-    };
-    let listing = redfish.list(&path).await?;
-    let left_out: Vec<String> = listing.skipped.iter().map(|s| format!("; left out: {}: {}", s.path, s.why)).collect();
-    Ok(match own_nic(listing.members, address) {
-        Some(resource) => Located::At(Spot { resource, members: vec![("/HostName", json!(name))] }),
-        None => Located::Absent { why: format!("no interface in '{path}' is the BMC's NIC{}", left_out.concat()) },
-    })
-}
-
-/// The BMC's NIC: the interface with the address in use, else the first that does not lead to the host.
-fn own_nic(members: Vec<Resource>, address: Option<IpAddr>) -> Option<Resource> {
-    let outward: Vec<Resource> = members.into_iter().filter(leads_outward).collect();
-    let in_use = outward.iter().position(|nic| address.is_some_and(|a| addresses(nic).contains(&a)));
-    outward.into_iter().nth(in_use.unwrap_or(0))
-}
-
-fn leads_outward(nic: &Resource) -> bool {
-    let to_host = nic.id().eq_ignore_ascii_case("ToHost") || nic.id().to_ascii_lowercase().starts_with("usb");
-    let link_local = addresses(nic).iter().any(|a| matches!(a, IpAddr::V4(v4) if v4.is_link_local()));
-    !to_host && !link_local && nic.flag("InterfaceEnabled") != Some(false)
-}
-
-fn addresses(nic: &Resource) -> Vec<IpAddr> {
-    let lists = ["IPv4Addresses", "IPv6Addresses"].into_iter().filter_map(|list| nic.at(list)?.as_array());
-    lists.flatten().filter_map(|entry| entry["Address"].as_str()?.trim().parse().ok()).collect()
+async fn locate(redfish: &Redfish, bmc: &Resource, wanted: &Wanted) -> Result<Located, RedfishError> {
+    match wanted {
+        Wanted::Hostname { name, address } => {
+            on_own_nic(redfish, bmc, *address, vec![("/HostName", json!(name))]).await
+        }
+        Wanted::Ntp { server } => ntp(redfish, bmc, server).await,
+        Wanted::Syslog { server, port } => syslog(redfish, bmc, server, *port).await,
+        Wanted::IpmiOverLan => ipmi_over_lan(redfish, bmc).await,
+        other => Ok(Located::not_here(other)),
+    }
 }
 
 /// The vendor's own resource, else the standard one that newer firmware has.
 async fn ntp(redfish: &Redfish, bmc: &Resource, server: &str) -> Result<Located, RedfishError> {
-    if let Some(resource) = oem(redfish, bmc, "/Oem/Supermicro/NTP").await? {
+    if let Some(resource) = linked(redfish, bmc, "/Oem/Supermicro/NTP").await? {
         let members = vec![("/NTPEnable", json!(true)), ("/PrimaryNTPServer", json!(server))];
-        return Ok(Located::At(Spot { resource, members }));
+        return Ok(Located::At(Spot::patch(resource, members)));
     }
     match network_protocol(redfish, bmc).await? {
         Some(resource) if resource.at("NTP").is_some_and(Value::is_object) => {
-            Ok(Located::At(Spot { resource, members: standard_ntp(server) }))
+            Ok(Located::At(Spot::patch(resource, standard_ntp(server))))
         }
         _ => {
             Ok(Located::Absent { why: "the BMC has neither 'Oem.Supermicro.NTP' nor 'NetworkProtocol.NTP'".to_owned() })
@@ -78,62 +62,10 @@ async fn ntp(redfish: &Redfish, bmc: &Resource, server: &str) -> Result<Located,
 }
 
 async fn syslog(redfish: &Redfish, bmc: &Resource, server: &str, port: u16) -> Result<Located, RedfishError> {
-    let Some(resource) = oem(redfish, bmc, "/Oem/Supermicro/Syslog").await? else {
+    let Some(resource) = linked(redfish, bmc, "/Oem/Supermicro/Syslog").await? else {
         return Ok(Located::Absent { why: "the BMC has no 'Oem.Supermicro.Syslog'".to_owned() });
     };
     let members =
         vec![("/EnableSyslog", json!(true)), ("/SyslogServer", json!(server)), ("/SyslogPortNumber", json!(port))];
-    Ok(Located::At(Spot { resource, members }))
-}
-
-async fn ipmi_over_lan(redfish: &Redfish, bmc: &Resource) -> Result<Located, RedfishError> {
-    match network_protocol(redfish, bmc).await? {
-        Some(resource) if resource.at("IPMI").is_some_and(Value::is_object) => {
-            Ok(Located::At(Spot { resource, members: vec![("/IPMI/ProtocolEnabled", json!(true))] }))
-        }
-        _ => Ok(Located::Absent { why: "the BMC has no 'NetworkProtocol.IPMI'".to_owned() }),
-    }
-}
-
-/// A resource of the vendor's own, or `None` where the model lacks it.
-async fn oem(redfish: &Redfish, bmc: &Resource, pointer: &str) -> Result<Option<Resource>, RedfishError> {
-    let Some(path) = bmc.link(pointer) else { return Ok(None) };
-    found(redfish.get(&path).await)
-}
-
-async fn network_protocol(redfish: &Redfish, bmc: &Resource) -> Result<Option<Resource>, RedfishError> {
-    let Some(path) = bmc.link("NetworkProtocol") else { return Ok(None) };
-    found(redfish.get(&path).await)
-}
-
-fn found(read: Result<Resource, RedfishError>) -> Result<Option<Resource>, RedfishError> {
-    match read {
-        Ok(resource) => Ok(Some(resource)),
-        Err(e) if e.is_absent() => Ok(None),
-        Err(e) => Err(e),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn nic(body: Value) -> Resource {
-        Resource { path: "/nic".into(), body: body.as_object().unwrap().clone(), etag: None }
-    }
-
-    #[test]
-    fn the_bmcs_nic_is_the_one_with_the_address_in_use_and_never_the_one_to_the_host() {
-        let to_host = nic(json!({"Id": "ToHost", "IPv4Addresses": [{"Address": "169.254.3.254"}]}));
-        let usb = nic(json!({"Id": "usb0"}));
-        let link_local = nic(json!({"Id": "3", "IPv4Addresses": [{"Address": "169.254.3.1"}]}));
-        let off = nic(json!({"Id": "4", "InterfaceEnabled": false}));
-        let first = nic(json!({"Id": "1", "IPv4Addresses": [{"Address": null}, {"Address": "192.0.2.1"}]}));
-        let second = nic(json!({"Id": "2", "IPv6Addresses": [{"Address": "2001:db8::7"}]}));
-        let all = vec![to_host.clone(), usb, link_local, off, first, second];
-        assert_eq!(own_nic(all.clone(), "2001:db8::7".parse().ok()).unwrap().id(), "2");
-        assert_eq!(own_nic(all.clone(), "198.51.100.1".parse().ok()).unwrap().id(), "1");
-        assert_eq!(own_nic(all, None).unwrap().id(), "1");
-        assert_eq!(own_nic(vec![to_host], None), None);
-    }
+    Ok(Located::At(Spot::patch(resource, members)))
 }

@@ -1,11 +1,8 @@
 //! Tells vendors apart by the service root, and gives each known one its dialect.
 
-use super::condition::FirstForm;
-use super::converge::{Located, Wanted};
-use super::error::RedfishError;
+use super::dialect::Dialect;
 use super::resource::Resource;
-use super::service::Redfish;
-use super::supermicro;
+use super::supermicro::Supermicro;
 
 /// Whose firmware a BMC runs, where muster knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +25,9 @@ impl Vendor {
     }
 
     /// How this vendor is configured; `None` where this version has no flow for it.
-    pub fn dialect(self) -> Option<Dialect> {
+    pub fn dialect(self) -> Option<&'static dyn Dialect> {
         match self {
-            Vendor::Supermicro => Some(Dialect::Supermicro),
+            Vendor::Supermicro => Some(&Supermicro),
             Vendor::Lenovo | Vendor::Dell | Vendor::Ami => None,
         }
     }
@@ -78,35 +75,6 @@ pub fn detect(root: &Resource) -> Detected {
     let oem = if oem.is_empty() { "-".to_owned() } else { oem.join(", ") };
     let read = format!("Vendor '{}', Product '{}', Oem '{oem}'", word(vendor), word(product));
     Detected::Unknown { read: crate::domain::text::neutralize_to(&read, 200) }
-}
-
-/// How a vendor is configured: where its settings are, and which steps it has. One file a vendor stands behind each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    Supermicro,
-}
-
-impl Dialect {
-    /// Which form of `If-Match` it is asked with first.
-    pub fn first_form(self) -> FirstForm {
-        match self {
-            Dialect::Supermicro => supermicro::FIRST_FORM,
-        }
-    }
-
-    /// The cold reset to ask for where the BMC does not list its own.
-    pub fn reset_type(self) -> &'static str {
-        match self {
-            Dialect::Supermicro => supermicro::RESET_TYPE,
-        }
-    }
-
-    /// Finds where a setting is and how it reads now. Changes nothing.
-    pub async fn locate(self, redfish: &Redfish, bmc: &Resource, wanted: &Wanted) -> Result<Located, RedfishError> {
-        match self {
-            Dialect::Supermicro => supermicro::locate(redfish, bmc, wanted).await,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ pub(super) struct Session {
 /// Whoever asks.
 #[derive(Debug)]
 pub(super) struct Caller {
+    pub user: String,
     pub is_admin: bool,
 }
 
@@ -67,7 +68,7 @@ pub(super) fn check(
 
 fn caller(settings: &Settings, user: &str) -> Result<Caller, Refusal> {
     let user = settings.user(user).ok_or_else(|| Refusal::unauthorized("/redfish/v1"))?;
-    Ok(Caller { is_admin: user.role == "Administrator" })
+    Ok(Caller { user: user.name.clone(), is_admin: user.role == "Administrator" })
 }
 
 /// A right password of an account that may use Redfish and is not locked. A wrong one counts; the third locks.
@@ -98,11 +99,12 @@ fn prove(machine: &mut Machine, now_s: f64, user: &str, password: &str) -> Resul
     Err(Refusal::unauthorized("/redfish/v1"))
 }
 
-/// Opens a session.
+/// Opens a session, where there are not `most` already.
 pub(super) fn open(
     machine: &mut Machine,
     now: LabTime,
     sessions: &mut Sessions,
+    most: usize,
     body: &Value,
 ) -> Result<Reply, Refusal> {
     let (Some(user), Some(password)) = (body["UserName"].as_str(), body["Password"].as_str()) else {
@@ -110,6 +112,9 @@ pub(super) fn open(
     };
     let now_s = now.0.as_secs_f64();
     prove(machine, now_s, user, password)?;
+    if sessions.len() >= most {
+        return Err(Refusal::sessions_full());
+    }
     let id = sessions.last_key_value().map_or(1, |(id, _)| id + 1);
     let token: String = (0..16).map(|_| format!("{:02x}", rand::random::<u8>())).collect();
     sessions.insert(id, Session { user: user.to_owned(), token: token.clone(), used_s: now_s });

@@ -76,6 +76,14 @@ impl Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, id, message, &["30"], "Critical", resolution)
     }
 
+    /// No session is free: not busy, and no wait helps.
+    pub fn sessions_full() -> Refusal {
+        let message = "The maximum number of user sessions is reached.";
+        let resolution = "Close sessions that are not used and retry the operation.";
+        let id = "SessionLimitExceeded";
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, id, message, &[], "Critical", resolution)
+    }
+
     pub fn precondition() -> Refusal {
         let message = "The ETag supplied did not match the ETag required to change this resource.";
         let resolution = "Try the operation again using the appropriate ETag.";

@@ -5,46 +5,49 @@ mod changes;
 mod host;
 mod nics;
 
-use axum::http::Method;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub(super) use self::changes::{check_bmc_reset, create, delete, patch, power_action};
-
+use super::Reply;
 use super::login::{self, Sessions};
-use super::settings::Settings;
+use super::said::Refusal;
+use super::tree::{Effect, Tree, View, described, list};
 use crate::lab::clock::LabTime;
 use crate::lab::machine::Machine;
 
-/// A machine at a moment, as its resources show it.
-pub(super) struct View<'a> {
-    pub machine: &'a Machine,
-    pub settings: Settings,
-    pub now: LabTime,
-    pub wall: Timestamp,
-    /// When the BMC started last.
-    pub booted: Timestamp,
-}
+/// The tree of a Supermicro BMC.
+pub(super) struct Supermicro;
 
-/// What an action does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
-    ResetHost,
-    ResetBmc,
-}
+impl Tree for Supermicro {
+    fn resource(&self, view: &View<'_>, sessions: &Sessions, path: &str) -> Option<Value> {
+        resource(view, sessions, path)
+    }
 
-/// The action behind a path.
-pub(super) fn action(method: &Method, path: &str) -> Option<Action> {
-    match path {
-        _ if method != Method::POST => None,
-        "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset" => Some(Action::ResetHost),
-        "/redfish/v1/Managers/1/Actions/Manager.Reset" => Some(Action::ResetBmc),
-        _ => None,
+    fn act(&self, _: &mut Machine, _: LabTime, path: &str, body: &Value) -> Option<Result<(Reply, Effect), Refusal>> {
+        let effect = match path {
+            "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset" => {
+                changes::power_action(body).map(|power| power.map_or(Effect::None, Effect::Power))
+            }
+            "/redfish/v1/Managers/1/Actions/Manager.Reset" => changes::check_bmc_reset(body).map(|()| Effect::ResetBmc),
+            _ => return None,
+        };
+        Some(effect.map(|effect| (Reply::success(), effect)))
+    }
+
+    fn patch(&self, machine: &mut Machine, now: LabTime, path: &str, body: &Value) -> Result<Reply, Refusal> {
+        changes::patch(machine, now, path, body)
+    }
+
+    fn create(&self, machine: &mut Machine, _: LabTime, path: &str, body: &Value) -> Result<Reply, Refusal> {
+        changes::create(machine, path, body)
+    }
+
+    fn delete(&self, machine: &mut Machine, _: LabTime, sessions: &mut Sessions, path: &str) -> Result<Reply, Refusal> {
+        changes::delete(machine, sessions, path)
     }
 }
 
 /// A resource by its path without the last slash.
-pub(super) fn resource(view: &View<'_>, sessions: &Sessions, path: &str) -> Option<Value> {
+fn resource(view: &View<'_>, sessions: &Sessions, path: &str) -> Option<Value> {
     if path == "/redfish" {
         return Some(json!({"v1": "/redfish/v1/"}));
     }
@@ -79,39 +82,4 @@ pub(super) fn resource(view: &View<'_>, sessions: &Sessions, path: &str) -> Opti
         ["TaskService", rest @ ..] => bmc::task_service(view, path, rest),
         _ => None,
     }
-}
-
-/// A collection of the members with these ids.
-fn list(path: &str, kind: &str, name: &str, ids: impl IntoIterator<Item = String>) -> Value {
-    let members: Vec<Value> = ids.into_iter().map(|id| json!({"@odata.id": format!("{path}/{id}")})).collect();
-    json!({
-        "@odata.type": format!("#{kind}Collection.{kind}Collection"),
-        "@odata.id": path,
-        "Name": name,
-        "Members@odata.count": members.len(),
-        "Members": members,
-    })
-}
-
-/// A collection with a description, as some have it.
-fn described(mut list: Value, description: &str) -> Value {
-    list["Description"] = json!(description);
-    list
-}
-
-fn link(path: impl Into<String>) -> Value {
-    json!({"@odata.id": path.into()})
-}
-
-fn healthy() -> Value {
-    json!({"State": "Enabled", "Health": "OK"})
-}
-
-/// A UUID that depends on the serial number alone.
-fn uuid_of(serial: &str) -> String {
-    use sha2::{Digest, Sha256};
-    let digest = Sha256::digest(serial);
-    let mut bytes = [0u8; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
 }

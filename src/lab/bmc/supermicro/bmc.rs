@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{View, described, healthy, link, list, uuid_of};
 use crate::lab::bmc::login::{LOCKOUT_S, LOCKOUT_THRESHOLD, SESSION_TIMEOUT_S, SESSIONS};
+use crate::lab::bmc::tree::{View, described, healthy, link, list, uuid_of};
 
 pub(super) fn root(view: &View<'_>) -> Value {
     json!({

@@ -8,6 +8,7 @@ use crate::lab::bmc::Reply;
 use crate::lab::bmc::login::{SESSIONS, Sessions};
 use crate::lab::bmc::said::Refusal;
 use crate::lab::bmc::settings::{Settings, User};
+use crate::lab::bmc::tree::link;
 use crate::lab::clock::LabTime;
 use crate::lab::machine::{Machine, PowerAction};
 
@@ -18,12 +19,7 @@ const ROLES: [&str; 3] = ["Administrator", "Operator", "ReadOnly"];
 const ACCOUNTS: &str = "/redfish/v1/AccountService/Accounts";
 
 /// Changes members of a resource that exists. All or nothing.
-pub(in crate::lab::bmc) fn patch(
-    machine: &mut Machine,
-    now: LabTime,
-    path: &str,
-    body: &Value,
-) -> Result<Reply, Refusal> {
+pub(super) fn patch(machine: &mut Machine, now: LabTime, path: &str, body: &Value) -> Result<Reply, Refusal> {
     let Some(body) = body.as_object() else { return Err(Refusal::malformed()) };
     let mut settings = Settings::at(machine, now);
     if let Some(id) = path.strip_prefix(ACCOUNTS).and_then(|rest| rest.strip_prefix('/')) {
@@ -63,7 +59,7 @@ pub(in crate::lab::bmc) fn patch(
             settings.ntp_next = Some((now.0.as_secs_f64() + NTP_TAKES_S, ntp));
             settings.tasks += 1;
             let task = format!("/redfish/v1/TaskService/Tasks/{}", settings.tasks);
-            Reply::ok(super::link(task.clone())).with_status(StatusCode::ACCEPTED).at(task)
+            Reply::ok(link(task.clone())).with_status(StatusCode::ACCEPTED).at(task)
         }
         "/redfish/v1/Managers/1/Oem/Supermicro/Syslog" => {
             for (key, value) in body {
@@ -171,7 +167,7 @@ fn merge_account(user: &mut User, body: &Map<String, Value>) -> Result<Option<St
 }
 
 /// Creates a member of a collection that exists.
-pub(in crate::lab::bmc) fn create(machine: &mut Machine, path: &str, body: &Value) -> Result<Reply, Refusal> {
+pub(super) fn create(machine: &mut Machine, path: &str, body: &Value) -> Result<Reply, Refusal> {
     if path != ACCOUNTS {
         return Err(Refusal::method());
     }
@@ -193,11 +189,7 @@ pub(in crate::lab::bmc) fn create(machine: &mut Machine, path: &str, body: &Valu
 }
 
 /// Deletes an account or ends a session.
-pub(in crate::lab::bmc) fn delete(
-    machine: &mut Machine,
-    sessions: &mut Sessions,
-    path: &str,
-) -> Result<Reply, Refusal> {
+pub(super) fn delete(machine: &mut Machine, sessions: &mut Sessions, path: &str) -> Result<Reply, Refusal> {
     let id_under = |list: &str| path.strip_prefix(list).and_then(|rest| rest.strip_prefix('/'));
     if let Some(id) = id_under(SESSIONS).and_then(|id| id.parse::<u64>().ok()) {
         sessions.remove(&id);
@@ -213,7 +205,7 @@ pub(in crate::lab::bmc) fn delete(
 }
 
 /// What a `ResetType` of the system means; `None` for an interrupt that changes nothing.
-pub(in crate::lab::bmc) fn power_action(body: &Value) -> Result<Option<PowerAction>, Refusal> {
+pub(super) fn power_action(body: &Value) -> Result<Option<PowerAction>, Refusal> {
     let word = body["ResetType"].as_str().filter(|word| RESET_TYPES.contains(word));
     Ok(match word.ok_or_else(|| Refusal::parameter("ResetType"))? {
         "On" | "ForceOn" => Some(PowerAction::On),
@@ -225,7 +217,7 @@ pub(in crate::lab::bmc) fn power_action(body: &Value) -> Result<Option<PowerActi
 }
 
 /// The manager takes one kind of reset only.
-pub(in crate::lab::bmc) fn check_bmc_reset(body: &Value) -> Result<(), Refusal> {
+pub(super) fn check_bmc_reset(body: &Value) -> Result<(), Refusal> {
     match body["ResetType"].as_str() {
         None | Some("GracefulRestart") => Ok(()),
         Some(_) => Err(Refusal::parameter("ResetType")),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{View, healthy, link, uuid_of};
+use crate::lab::bmc::tree::{View, healthy, link, uuid_of};
 
 /// What the system takes as `ResetType`.
 pub(super) const RESET_TYPES: [&str; 8] =

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{View, described, healthy, link, list};
+use crate::lab::bmc::tree::{View, described, healthy, link, list};
 use crate::lab::machine::{Link, Nic};
 
 /// The NICs with their numbers: one adapter each.

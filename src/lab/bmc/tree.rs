@@ -1,0 +1,127 @@
+//! What the trees of all vendors have in common: how a BMC server asks them, and the pieces they are built of.
+
+use axum::http::Method;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Reply;
+use super::login::Sessions;
+use super::said::Refusal;
+use super::settings::Settings;
+use super::supermicro::Supermicro;
+use crate::lab::clock::LabTime;
+use crate::lab::machine::{Machine, PowerAction, Vendor};
+
+/// The tree of a vendor; `None` where the lab has none.
+pub(super) fn tree(vendor: Vendor) -> Option<&'static dyn Tree> {
+    match vendor {
+        Vendor::Supermicro => Some(&Supermicro),
+        Vendor::Lenovo | Vendor::Dell | Vendor::Ami => None,
+    }
+}
+
+/// A machine at a moment, as its resources show it.
+pub(super) struct View<'a> {
+    pub machine: &'a Machine,
+    pub settings: Settings,
+    pub now: LabTime,
+    pub wall: Timestamp,
+    /// When the BMC started last.
+    pub booted: Timestamp,
+}
+
+/// What an action does to the machine, beside the settings that it may have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    None,
+    Power(PowerAction),
+    ResetBmc,
+}
+
+/// One vendor's BMC: which resource is where, and what a request changes. Paths come without their last slash; the caller
+/// is known by then, and is an administrator where something is changed. What it keeps is in `machine.bmc`.
+pub(super) trait Tree: Sync {
+    /// Adds to the first settings what only this vendor has.
+    fn settle(&self, _machine: &mut Machine) {}
+
+    /// Brings what takes time up to date: staged settings that a boot has applied, jobs that have moved on.
+    fn catch_up(&self, _machine: &mut Machine, _now: LabTime) {}
+
+    /// Open sessions that it allows at once.
+    fn most_sessions(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Whether a user whose credential is right may make this request now: no, where a password has to be changed first.
+    fn admit(&self, _machine: &mut Machine, _user: &str, _method: &Method, _path: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Checks `If-Match` of a PATCH against the tag of the resource.
+    fn precondition(&self, _machine: &Machine, given: Option<&str>, tag: &str) -> Result<(), Refusal> {
+        let other = given.is_some_and(|given| given != "*" && given.trim_start_matches("W/") != tag);
+        if other { Err(Refusal::precondition()) } else { Ok(()) }
+    }
+
+    /// A resource; `None` where there is none.
+    fn resource(&self, view: &View<'_>, sessions: &Sessions, path: &str) -> Option<Value>;
+
+    /// Carries out an action; `None` where the path is none.
+    fn act(
+        &self,
+        machine: &mut Machine,
+        now: LabTime,
+        path: &str,
+        body: &Value,
+    ) -> Option<Result<(Reply, Effect), Refusal>>;
+
+    /// Changes members of a resource that exists. All or nothing.
+    fn patch(&self, machine: &mut Machine, now: LabTime, path: &str, body: &Value) -> Result<Reply, Refusal>;
+
+    /// Creates a member of a collection that exists.
+    fn create(&self, machine: &mut Machine, now: LabTime, path: &str, body: &Value) -> Result<Reply, Refusal>;
+
+    /// Deletes a resource that exists.
+    fn delete(
+        &self,
+        machine: &mut Machine,
+        now: LabTime,
+        sessions: &mut Sessions,
+        path: &str,
+    ) -> Result<Reply, Refusal>;
+}
+
+/// A collection of the members with these ids.
+pub(super) fn list(path: &str, kind: &str, name: &str, ids: impl IntoIterator<Item = String>) -> Value {
+    let members: Vec<Value> = ids.into_iter().map(|id| json!({"@odata.id": format!("{path}/{id}")})).collect();
+    json!({
+        "@odata.type": format!("#{kind}Collection.{kind}Collection"),
+        "@odata.id": path,
+        "Name": name,
+        "Members@odata.count": members.len(),
+        "Members": members,
+    })
+}
+
+/// A collection with a description, as some have it.
+pub(super) fn described(mut list: Value, description: &str) -> Value {
+    list["Description"] = json!(description);
+    list
+}
+
+pub(super) fn link(path: impl Into<String>) -> Value {
+    json!({"@odata.id": path.into()})
+}
+
+pub(super) fn healthy() -> Value {
+    json!({"State": "Enabled", "Health": "OK"})
+}
+
+/// A UUID that depends on the serial number alone.
+pub(super) fn uuid_of(serial: &str) -> String {
+    let digest = Sha256::digest(serial);
+    let mut bytes = [0u8; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+}
