@@ -90,11 +90,12 @@ struct Reply {
     body: Value,
     location: Option<String>,
     token: Option<String>,
+    allow: Option<&'static str>,
 }
 
 impl Reply {
     fn ok(body: Value) -> Reply {
-        Reply { status: StatusCode::OK, body, location: None, token: None }
+        Reply { status: StatusCode::OK, body, location: None, token: None, allow: None }
     }
 
     /// What this vendor answers to a change that is done.
@@ -121,6 +122,7 @@ impl Reply {
 async fn answer(Held(bmc): Held<Arc<Bmc>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let path = uri.path().trim_end_matches('/');
     let parsed = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice::<Value>(&body) };
+    let refuse = |refusal: Refusal| json_answer(refusal.status, &bmc.tree.body_of(&refusal));
     let Ok(body) = parsed else { return refuse(Refusal::malformed()) };
     let query = uri.query().unwrap_or_default();
     let asked = Asked { method: &method, path, query, headers: &headers, body };
@@ -164,13 +166,14 @@ impl Bmc {
                 for member in members {
                     let path = member["@odata.id"].as_str().unwrap_or_default().to_owned();
                     if let Some(whole) = self.tree.resource(&view, sessions, &path) {
-                        *member = tagged(whole);
+                        *member = self.tagged(view.machine, whole);
                     }
                 }
             }
-            Some(body)
+            Some((self.tagged(view.machine, body), self.tree.allow(view.machine, asked.path)))
         })?;
-        body.map(|body| Reply::ok(tagged(body))).ok_or_else(|| Refusal::missing(asked.path))
+        let (body, allow) = body.ok_or_else(|| Refusal::missing(asked.path))?;
+        Ok(Reply { allow, ..Reply::ok(body) })
     }
 
     fn change(&self, asked: &Asked<'_>, caller: &Caller) -> Result<Reply, Refusal> {
@@ -178,6 +181,7 @@ impl Bmc {
         if !caller.is_admin && !ends_session {
             return Err(Refusal::privilege());
         }
+        let given = asked.headers.get(header::IF_MATCH).and_then(|tag| tag.to_str().ok());
         if asked.method == Method::PATCH {
             let current = self.get(&Asked {
                 method: &Method::GET,
@@ -186,9 +190,11 @@ impl Bmc {
                 body: Value::Null,
                 ..*asked
             })?;
-            let given = asked.headers.get(header::IF_MATCH).and_then(|tag| tag.to_str().ok());
-            let tag = current.body["@odata.etag"].as_str().unwrap_or_default();
-            self.with(|machine, _, _| self.tree.precondition(machine, given, tag))??;
+            let tag = header_tag(&current.body).unwrap_or_default();
+            self.with(|machine, _, _| self.tree.precondition(machine, given, &tag))??;
+        }
+        if asked.method == Method::POST {
+            self.with(|machine, _, _| self.tree.precondition_of_post(machine, given))??;
         }
         if asked.method == Method::POST
             && let Some(acted) = self.with(|machine, now, _| self.tree.act(machine, now, asked.path, &asked.body))?
@@ -221,6 +227,16 @@ impl Bmc {
         }
     }
 
+    /// A resource with its tag: the digest of what it holds, so that it changes with every change.
+    fn tagged(&self, machine: &Machine, mut body: Value) -> Value {
+        let digest = Sha256::digest(body.to_string());
+        let digest: String = digest.iter().take(16).map(|b| format!("{b:02x}")).collect();
+        if let Some(body) = body.as_object_mut().filter(|body| body.contains_key("@odata.id")) {
+            body.insert("@odata.etag".to_owned(), self.tree.tag(machine, &digest));
+        }
+        body
+    }
+
     /// The machine as resources show it.
     fn view<'a>(&'a self, machine: &'a Machine, now: LabTime) -> View<'a> {
         let booted = match machine.bmc.away {
@@ -243,14 +259,13 @@ impl Bmc {
     }
 }
 
-/// A resource with its tag: the digest of what it holds, so that it changes with every change.
-fn tagged(mut body: Value) -> Value {
-    let digest = Sha256::digest(body.to_string());
-    let tag: String = digest.iter().take(16).map(|b| format!("{b:02x}")).collect();
-    if let Some(body) = body.as_object_mut().filter(|body| body.contains_key("@odata.id")) {
-        body.insert("@odata.etag".to_owned(), Value::String(format!("\"{tag}\"")));
+/// The tag of a resource as the header has it: in quotes, also where the body has a number.
+fn header_tag(body: &Value) -> Option<String> {
+    match &body["@odata.etag"] {
+        Value::String(tag) => Some(tag.clone()),
+        Value::Number(tag) => Some(format!("\"{tag}\"")),
+        _ => None,
     }
-    body
 }
 
 fn respond(reply: Reply) -> Response {
@@ -262,12 +277,9 @@ fn respond(reply: Reply) -> Response {
             headers.insert(name, value);
         }
     };
-    put(header::ETAG, reply.body["@odata.etag"].as_str());
+    put(header::ETAG, header_tag(&reply.body).as_deref());
+    put(header::ALLOW, reply.allow);
     put(header::LOCATION, reply.location.as_deref());
     put(header::HeaderName::from_static("x-auth-token"), reply.token.as_deref());
     response
-}
-
-fn refuse(refusal: Refusal) -> Response {
-    json_answer(refusal.status, &refusal.body)
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::LabError;
 use super::clock::LabTime;
-use super::machine::{Bmc, Machine, Nic, Plug, Power, Preset, Troubles};
+use super::machine::{Bmc, Machine, Nic, Plug, Power, Preset, Quirk, Troubles, Vendor};
 use super::records::{
     Cable, Device, DeviceType, Interface, IpAddress, Location, MacAddress, Manufacturer, Rack, Records, Role, Site,
     Stamps, Tag, Token, next_id,
@@ -17,7 +17,7 @@ use super::records::{
 use super::scenario::{HostScenario, RackScenario, Scenario, SiteScenario, SwitchStyle, merge, to_json};
 use crate::domain::mac::Mac;
 
-/// The administrator of every BMC.
+/// The administrator of a Supermicro BMC, which most hosts of the lab have.
 pub const BMC_USER: &str = "ADMIN";
 /// The NICs of a host that have cables.
 const FRONTEND: [&str; 2] = ["eth0", "eth1"];
@@ -41,6 +41,11 @@ pub fn build(scenario: &Scenario) -> Result<Built, LabError> {
         builder.host(host)?;
     }
     Ok(builder.built)
+}
+
+/// The administrator of a vendor's BMCs.
+pub fn bmc_user(vendor: Vendor) -> &'static str {
+    vendor.factory_login().0
 }
 
 /// The password of a host's BMC, the same in every lab.
@@ -383,7 +388,11 @@ impl Builder<'_> {
             }
         }
         let preset = if host.node.is_some() { Preset::Converged } else { Preset::Factory };
-        let accounts = [(BMC_USER.to_owned(), bmc_password(&host.name))].into();
+        let (user, factory) = model.bmc.factory_login();
+        let is_factory = [Quirk::FactoryPassword, Quirk::ForcedPasswordChange, Quirk::ForcedChangeByAttribute];
+        let unchanged = host.bmc_quirks.iter().any(|quirk| is_factory.contains(quirk));
+        let password = if unchanged { factory.to_owned() } else { bmc_password(&host.name) };
+        let accounts = [(user.to_owned(), password)].into();
         let on = host.power.unwrap_or(matches!(host.node.as_deref(), Some("available" | "active")));
         self.built.machines.push(Machine {
             name: host.name.clone(),
@@ -400,6 +409,7 @@ impl Builder<'_> {
                 firmware: model.bmc_firmware.clone(),
                 accounts,
                 preset,
+                quirks: host.bmc_quirks.clone(),
                 settings: BTreeMap::new(),
                 away: None,
                 resets: 0,

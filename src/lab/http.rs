@@ -47,14 +47,17 @@ pub struct Served {
 }
 
 impl Served {
-    /// A BMC's server. Logging in and out of a session is not a write.
+    /// A BMC's server. Logging in and out of a session is not a write, nor is an action that only tells something.
     pub fn bmc(world: &World, device: &str) -> Served {
         Served {
             world: world.clone(),
             system: System::Bmc,
             device: Some(device.to_owned()),
             device_of: |_, _, _| None,
-            is_write: |method, path| !is_read(method) && !path.contains("/SessionService/Sessions"),
+            is_write: |method, path| {
+                let asks = path.contains("/SessionService/Sessions") || path.ends_with(".GetRemoteServicesAPIStatus");
+                !is_read(method) && !asks
+            },
         }
     }
 }

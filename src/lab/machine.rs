@@ -1,6 +1,6 @@
 //! A machine of the lab as it really is: power, links, cables, hardware and BMC, whatever NetBox has recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -109,6 +109,8 @@ pub struct Bmc {
     #[serde(skip)]
     pub accounts: BTreeMap<String, String>,
     pub preset: Preset,
+    /// What its firmware does otherwise than it should.
+    pub quirks: BTreeSet<Quirk>,
     /// Whatever the BMC server keeps of its settings, under names of its own choice. Shown by `GET /world`, so no
     /// secret goes in here.
     pub settings: BTreeMap<String, Value>,
@@ -126,6 +128,51 @@ pub enum Vendor {
     Lenovo,
     Dell,
     Ami,
+}
+
+impl Vendor {
+    /// User name and password that it leaves the factory with.
+    pub fn factory_login(self) -> (&'static str, &'static str) {
+        match self {
+            Vendor::Supermicro => ("ADMIN", "ADMIN"),
+            Vendor::Lenovo => ("USERID", "PASSW0RD"),
+            Vendor::Dell => ("root", "calvin"),
+            Vendor::Ami => ("admin", "password"),
+        }
+    }
+}
+
+/// An odd habit of a BMC or its firmware, switched on by a scenario's `bmc_quirks`. A habit that a vendor's tree does not
+/// know has no effect there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quirk {
+    /// The administrator has the vendor's factory password.
+    FactoryPassword,
+    /// The same, and everything but the change of that password is refused.
+    ForcedPasswordChange,
+    /// Dell: the forced change is taken as an iDRAC attribute only, and not by the account itself.
+    ForcedChangeByAttribute,
+    /// `@odata.etag` is a number.
+    NumericEtag,
+    /// Dell: an iDRAC10.
+    Idrac10,
+    /// Dell: a job stays `New`.
+    JobNeverSchedules,
+    /// Dell: a job is `Scheduled` with PR30, and never runs.
+    JobInitFails,
+    /// Dell: a BIOS job of somebody else is scheduled from the start.
+    ForeignJob,
+    /// Dell: somebody else restarts the host as soon as a job is scheduled.
+    ForeignRestart,
+    /// Dell: a job is completed, and the boot order is as before.
+    OrderUnchanged,
+    /// Dell: the Lifecycle Controller is in use, whenever it is asked.
+    LcNotReady,
+    /// Dell: boot options name no NIC that they are of.
+    RelatedItemNull,
+    /// Dell: the BIOS shows staged values as if they were in force.
+    PendingShownAsCurrent,
 }
 
 /// The settings that a BMC starts the lab with.
@@ -265,6 +312,11 @@ impl Machine {
             (false, true) => Link::Up,
             (false, false) => Link::Down,
         }
+    }
+
+    /// Whether its BMC has an odd habit.
+    pub fn has(&self, quirk: Quirk) -> bool {
+        self.bmc.quirks.contains(&quirk)
     }
 
     /// Whether the BMC restarts itself now.

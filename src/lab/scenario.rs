@@ -1,13 +1,13 @@
 //! Scenario files: a site, its devices and what goes wrong, in TOML.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::LabError;
 use super::faults::Fault;
-use super::machine::{Hardware, Vendor};
+use super::machine::{Hardware, Quirk, Vendor};
 use super::world::Timing;
 
 /// A whole scenario.
@@ -210,6 +210,9 @@ pub struct HostScenario {
     /// The BMC does not tell link states.
     #[serde(default)]
     pub links_unreported: bool,
+    /// Odd habits of its BMC.
+    #[serde(default)]
+    pub bmc_quirks: BTreeSet<Quirk>,
     #[serde(default)]
     pub tags: Option<Vec<String>>,
     #[serde(default)]

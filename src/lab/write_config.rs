@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::LabError;
-use super::build::{BMC_USER, bmc_password, secret};
+use super::build::{BMC_USER, bmc_password, bmc_user, secret};
 use super::dhcp_host;
 use super::scenario::{IronicAuth, SiteScenario};
 use super::start::{IRONIC_USER, Lab, ironic_password};
@@ -39,7 +39,8 @@ impl Lab {
     fn vault(&self) -> Table {
         let mut vault = Table::new();
         for host in &self.scenario.hosts {
-            let item = table([("username", BMC_USER.into()), ("password", bmc_password(&host.name).into())]);
+            let user = self.scenario.types.get(&host.device_type).map_or(BMC_USER, |model| bmc_user(model.bmc));
+            let item = table([("username", user.into()), ("password", bmc_password(&host.name).into())]);
             vault.insert(format!("bmc-{}", host.name), item.into());
         }
         let monitor = table([("username", "ipmi_exporter".into()), ("password", secret(&["ipmi"], 8).into())]);

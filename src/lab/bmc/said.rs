@@ -1,50 +1,61 @@
-//! What a Supermicro-shaped BMC says when it refuses.
+//! What a BMC says when it refuses: the message, and the form that Supermicro gives it. Other vendors' trees have their own.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-/// A refusal: status and body.
+/// A refusal: status and message. The vendor's tree makes a body of it.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub status: StatusCode,
-    pub body: Value,
+    /// Last segment of the `MessageId`.
+    pub id: &'static str,
+    pub message: String,
+    pub args: Vec<String>,
+    pub severity: &'static str,
+    pub resolution: &'static str,
 }
 
 impl Refusal {
-    fn new(status: StatusCode, id: &str, message: &str, args: &[&str], severity: &str, resolution: &str) -> Refusal {
-        let body = json!({"error": {
-            "code": "Base.v1_10_3.GeneralError",
-            "message": "A general error has occurred. See ExtendedInfo for more information.",
-            "@Message.ExtendedInfo": [{
-                "MessageId": format!("Base.v1_10_3.{id}"),
-                "Severity": severity,
-                "Resolution": resolution,
-                "Message": message,
-                "MessageArgs": args,
-                "RelatedProperties": [""],
-            }],
-        }});
-        Refusal { status, body }
+    pub fn new(
+        status: StatusCode,
+        id: &'static str,
+        message: &str,
+        args: &[&str],
+        severity: &'static str,
+        resolution: &'static str,
+    ) -> Refusal {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Refusal { status, id, message: message.to_owned(), args, severity, resolution }
     }
 
-    /// The firmware spells `Message` with a capital letter here.
+    /// The body as Supermicro has it: one registry for all, an older one with a capital `Message` for a refused login.
+    pub fn supermicro(&self) -> Value {
+        let text = "A general error has occurred. See ExtendedInfo for more information.";
+        let refused = self.status == StatusCode::UNAUTHORIZED;
+        let (registry, key) = if refused { ("Base.v1_4_0", "Message") } else { ("Base.v1_10_3", "message") };
+        let related = if refused { "unauthorized" } else { "" };
+        json!({"error": {
+            "code": format!("{registry}.GeneralError"),
+            key: text,
+            "@Message.ExtendedInfo": [{
+                "MessageId": format!("{registry}.{}", self.id),
+                "Severity": self.severity,
+                "Resolution": self.resolution,
+                "Message": self.message,
+                "MessageArgs": self.args,
+                "RelatedProperties": [related],
+            }],
+        }})
+    }
+
     pub fn unauthorized(path: &str) -> Refusal {
         let message = format!(
             "While accessing the resource at {path}, the service received an authorization error unauthorized."
         );
-        let body = json!({"error": {
-            "code": "Base.v1_4_0.GeneralError",
-            "Message": "A general error has occurred. See ExtendedInfo for more information.",
-            "@Message.ExtendedInfo": [{
-                "MessageId": "Base.v1_4_0.ResourceAtUriUnauthorized",
-                "Severity": "Critical",
-                "Resolution": "Ensure that the appropriate access is provided for the service in order for it to access the URI.",
-                "Message": message,
-                "MessageArgs": [path, "unauthorized"],
-                "RelatedProperties": ["unauthorized"],
-            }],
-        }});
-        Refusal { status: StatusCode::UNAUTHORIZED, body }
+        let resolution =
+            "Ensure that the appropriate access is provided for the service in order for it to access the URI.";
+        let id = "ResourceAtUriUnauthorized";
+        Refusal::new(StatusCode::UNAUTHORIZED, id, &message, &[path, "unauthorized"], "Critical", resolution)
     }
 
     pub fn privilege() -> Refusal {

@@ -58,7 +58,27 @@ pub(super) trait Tree: Sync {
         Ok(())
     }
 
-    /// Checks `If-Match` of a PATCH against the tag of the resource.
+    /// The body of a refusal.
+    fn body_of(&self, refusal: &Refusal) -> Value {
+        refusal.supermicro()
+    }
+
+    /// `@odata.etag` of a resource whose digest is given; the header has a text in quotes in any case.
+    fn tag(&self, _machine: &Machine, digest: &str) -> Value {
+        json!(format!("\"{digest}\""))
+    }
+
+    /// The header `Allow` of a resource, where this vendor's clients need it.
+    fn allow(&self, _machine: &Machine, _path: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// Checks `If-Match` of a POST.
+    fn precondition_of_post(&self, _machine: &Machine, _given: Option<&str>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Checks `If-Match` of a PATCH against the tag of the resource, as the header has it.
     fn precondition(&self, _machine: &Machine, given: Option<&str>, tag: &str) -> Result<(), Refusal> {
         let other = given.is_some_and(|given| given != "*" && given.trim_start_matches("W/") != tag);
         if other { Err(Refusal::precondition()) } else { Ok(()) }

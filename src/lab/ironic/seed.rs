@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::super::build::{BMC_USER, bmc_password};
+use super::super::build::{BMC_USER, bmc_password, bmc_user};
 use super::super::world::State;
 use super::node::Node;
 use super::ports::{Portgroup, bare_port};
@@ -52,10 +52,11 @@ fn plant_one(state: &mut State, seed: &Seed) {
         }
     }
     let prefix = if driver.name == "ipmi" { "ipmi" } else { "redfish" };
+    let user = state.machines.get(&seed.name).map_or(BMC_USER, |machine| bmc_user(machine.bmc.vendor));
     body.insert(
         "driver_info".into(),
         json!({
-            format!("{prefix}_address"): seed.redfish_address, format!("{prefix}_username"): BMC_USER,
+            format!("{prefix}_address"): seed.redfish_address, format!("{prefix}_username"): user,
             format!("{prefix}_password"): bmc_password(&seed.name),
         }),
     );
