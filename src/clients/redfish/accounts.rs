@@ -16,6 +16,8 @@ pub struct Accounts {
     pub path: String,
     pub members: Vec<Resource>,
     pub skipped: Vec<Skipped>,
+    /// What the collection takes, by its `Allow`; `None`: it does not say.
+    pub methods: Option<Vec<String>>,
 }
 
 /// An account as it is wanted. The password is not here: it is in the request only.
@@ -27,7 +29,8 @@ pub struct WantedAccount {
 
 /// Reads the accounts; `None` where the BMC has no accounts to speak of.
 pub async fn read(redfish: &Redfish, root: &Resource) -> Result<Option<Accounts>, RedfishError> {
-    let Some(path) = root.link("AccountService") else { return Ok(None) };
+    // Some AMI firmware loses its root's links until the BMC is reset (Q36).
+    let path = root.link("AccountService").unwrap_or_else(|| "/redfish/v1/AccountService".to_owned());
     let service = match redfish.get(&path).await {
         Ok(service) => service,
         Err(e) if e.is_absent() => return Ok(None),
@@ -39,13 +42,19 @@ pub async fn read(redfish: &Redfish, root: &Resource) -> Result<Option<Accounts>
         Err(e) if e.is_absent() => return Ok(None),
         Err(e) => return Err(e),
     };
-    Ok(Some(Accounts { service, path, members: listing.members, skipped: listing.skipped }))
+    let (members, skipped, methods) = (listing.members, listing.skipped, listing.methods);
+    Ok(Some(Accounts { service, path, members, skipped, methods }))
 }
 
 impl Accounts {
     /// The account of a user. Names are compared exactly: BMCs tell `ADMIN` from `admin`.
     pub fn of(&self, username: &str) -> Option<&Resource> {
         self.members.iter().find(|account| account.text("UserName").as_deref() == Some(username))
+    }
+
+    /// The first account of a fixed number that nobody has.
+    pub fn unused(&self) -> Option<&Resource> {
+        self.members.iter().find(|account| account.text("UserName").is_none())
     }
 
     /// Whether accounts here say which interfaces they are for. Older firmware has one table for all and does not know
