@@ -1,10 +1,14 @@
 //! The BMCs of the lab: one Redfish server per machine, on the machine's own loopback address.
 
+mod ami;
+mod fields;
+mod lenovo;
 mod login;
 mod said;
 mod settings;
 mod supermicro;
 mod tree;
+mod users;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +16,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State as Held;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -122,7 +126,13 @@ impl Reply {
 async fn answer(Held(bmc): Held<Arc<Bmc>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let path = uri.path().trim_end_matches('/');
     let parsed = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice::<Value>(&body) };
-    let refuse = |refusal: Refusal| json_answer(refusal.status, &bmc.tree.body_of(&refusal));
+    let refuse = |refusal: Refusal| match bmc.tree.body_of(&refusal) {
+        Value::String(page) => {
+            let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("text/html"))];
+            (refusal.status, kind, page).into_response()
+        }
+        body => json_answer(refusal.status, &body),
+    };
     let Ok(body) = parsed else { return refuse(Refusal::malformed()) };
     let query = uri.query().unwrap_or_default();
     let asked = Asked { method: &method, path, query, headers: &headers, body };
@@ -166,7 +176,7 @@ impl Bmc {
                 for member in members {
                     let path = member["@odata.id"].as_str().unwrap_or_default().to_owned();
                     if let Some(whole) = self.tree.resource(&view, sessions, &path) {
-                        *member = self.tagged(view.machine, whole);
+                        *member = self.tree.expanded(view.machine, self.tagged(view.machine, whole));
                     }
                 }
             }
@@ -194,7 +204,7 @@ impl Bmc {
             self.with(|machine, _, _| self.tree.precondition(machine, given, &tag))??;
         }
         if asked.method == Method::POST {
-            self.with(|machine, _, _| self.tree.precondition_of_post(machine, given))??;
+            self.with(|machine, _, _| self.tree.precondition_of_post(machine, asked.path, given))??;
         }
         if asked.method == Method::POST
             && let Some(acted) = self.with(|machine, now, _| self.tree.act(machine, now, asked.path, &asked.body))?

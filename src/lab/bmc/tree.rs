@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Reply;
+use super::ami::Ami;
+use super::lenovo::Lenovo;
 use super::login::Sessions;
 use super::said::Refusal;
 use super::settings::Settings;
@@ -17,7 +19,9 @@ use crate::lab::machine::{Machine, PowerAction, Vendor};
 pub(super) fn tree(vendor: Vendor) -> Option<&'static dyn Tree> {
     match vendor {
         Vendor::Supermicro => Some(&Supermicro),
-        Vendor::Lenovo | Vendor::Dell | Vendor::Ami => None,
+        Vendor::Lenovo => Some(&Lenovo),
+        Vendor::Ami => Some(&Ami),
+        Vendor::Dell => None,
     }
 }
 
@@ -58,7 +62,7 @@ pub(super) trait Tree: Sync {
         Ok(())
     }
 
-    /// The body of a refusal.
+    /// The body of a refusal. A text is a page.
     fn body_of(&self, refusal: &Refusal) -> Value {
         refusal.supermicro()
     }
@@ -74,8 +78,13 @@ pub(super) trait Tree: Sync {
     }
 
     /// Checks `If-Match` of a POST.
-    fn precondition_of_post(&self, _machine: &Machine, _given: Option<&str>) -> Result<(), Refusal> {
+    fn precondition_of_post(&self, _machine: &Machine, _path: &str, _given: Option<&str>) -> Result<(), Refusal> {
         Ok(())
+    }
+
+    /// A member as it comes along with its collection.
+    fn expanded(&self, _machine: &Machine, member: Value) -> Value {
+        member
     }
 
     /// Checks `If-Match` of a PATCH against the tag of the resource, as the header has it.
