@@ -60,6 +60,7 @@ fn vault(folder: &Path) -> Vault {
         dhcp_item: "d".into(),
         bmc_item: "bmc-{host}".into(),
         ipmi_item: "i".into(),
+        factory_item: "f".into(),
     })
 }
 

@@ -95,6 +95,12 @@ impl ActivityCx {
                 VaultError::TooOpen { path, .. } | VaultError::Malformed { path, .. } => {
                     (FailureCode::VaultUnreachable, format!("mend the vault file '{}'", path.display()))
                 }
+                VaultError::Unwritable { path, .. } => {
+                    (FailureCode::VaultUnreachable, format!("make '{}' writable for muster", path.display()))
+                }
+                VaultError::ReadOnly { item } => {
+                    (FailureCode::VaultItemMissing, format!("add the item '{item}' to the environment"))
+                }
             };
             let failure = Failure::new(code, phase, error.to_string(), action);
             match error {
@@ -102,6 +108,8 @@ impl ActivityCx {
                 VaultError::Missing { .. }
                 | VaultError::EnvMissing(_)
                 | VaultError::Unreadable { .. }
+                | VaultError::Unwritable { .. }
+                | VaultError::ReadOnly { .. }
                 | VaultError::NoAnswer { .. } => failure,
             }
         })

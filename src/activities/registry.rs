@@ -43,6 +43,10 @@ registry! {
     Bmc: ResetBmc => bmc::reset;
     Bmc: BmcBack => bmc::back;
     Bmc: ConfigureBmc => bmc::configure;
+    Bmc: StageBmc => bmc::stage;
+    Bmc: StagedBmc => bmc::staged;
+    Bmc: WithdrawBmc => bmc::withdraw;
+    Bmc: RestartHost => bmc::restart_host;
     Inspection: ReadLinks => bmc::read_links;
     Inspection: Prelude => ironic::prelude;
     Inspection: Networking => ironic::networking;

@@ -87,7 +87,7 @@ async fn rehearse(env: &Env, rules: &Rules, host: &str, params: EnrollParams) ->
 pub(super) fn looking(env: &Env, rehearsal: &Rehearsal) -> Env {
     Env {
         settings: Arc::clone(&env.settings),
-        vault: env.vault.clone(),
+        vault: env.vault.rehearsed(),
         store: env.store.rehearsing(),
         // Nobody listens: a plan waits for no projection.
         refresh_nodes: Notify::new(),

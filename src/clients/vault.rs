@@ -1,14 +1,17 @@
 //! Secrets by item and field (K2): from the environment or from a 0600 file.
 
+mod write;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{Semaphore, oneshot};
 
+pub use self::write::Fields;
 use crate::config::settings::{SecretRef, VaultKind, VaultSettings};
 
 /// A file that is not read by then stands on something that hangs.
@@ -29,7 +32,12 @@ pub struct Vault {
     threads: Arc<Semaphore>,
     patience: Duration,
     given_up: Duration,
+    /// Of a plan: what it would have written, by item and field.
+    imagined: Option<Arc<Mutex<Imagined>>>,
 }
+
+/// Fields that would have been written; `None`: taken away.
+type Imagined = BTreeMap<(String, String), Option<SecretString>>;
 
 /// Why a secret could not be had. None of them holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,12 +54,16 @@ pub enum VaultError {
     TooOpen { path: PathBuf, mode: u32 },
     #[error("the vault file '{path}' is not valid: line {line}: a table an item with text fields is expected")]
     Malformed { path: PathBuf, line: usize },
+    #[error("the file '{path}' could not be written: {cause}")]
+    Unwritable { path: PathBuf, cause: String },
+    #[error("the item '{item}' can't be written: the vault is the environment")]
+    ReadOnly { item: String },
 }
 
 impl Vault {
     pub fn new(settings: VaultSettings) -> Self {
         let (turns, threads) = (Arc::new(Semaphore::new(READS)), Arc::new(Semaphore::new(HANGING)));
-        Vault { settings, turns, threads, patience: PATIENCE, given_up: GIVEN_UP }
+        Vault { settings, turns, threads, patience: PATIENCE, given_up: GIVEN_UP, imagined: None }
     }
 
     pub fn settings(&self) -> &VaultSettings {
@@ -61,6 +73,9 @@ impl Vault {
     /// A field of an item.
     pub fn get(&self, item: &str, field: &str) -> Result<SecretString, VaultError> {
         let missing = |place: String| VaultError::Missing { item: item.to_owned(), field: field.to_owned(), place };
+        if let Some(imagined) = self.imagined(item, field) {
+            return imagined.ok_or_else(|| missing("as it would be".to_owned()));
+        }
         match &self.settings.kind {
             VaultKind::Env => {
                 let name = env_name(item, field);
@@ -144,6 +159,17 @@ impl Vault {
         }
     }
 
+    /// What a plan would have written there; `None` where it would have left it alone.
+    fn imagined(&self, item: &str, field: &str) -> Option<Option<SecretString>> {
+        let imagined = self.imagined.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        imagined.get(&(item.to_owned(), field.to_owned())).cloned()
+    }
+
+    /// Name of the item with the credential that BMCs of a vendor leave the factory with.
+    pub fn factory_item(&self, site: &str, vendor: &str) -> String {
+        self.settings.factory_item.replace("{site}", site).replace("{vendor}", vendor)
+    }
+
     /// Name of the item with a host's BMC credential.
     pub fn bmc_item(&self, host: &str) -> String {
         self.settings.bmc_item.replace("{host}", host)
@@ -177,7 +203,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn vault(text: &str, mode: u32) -> (tempfile::TempDir, Vault) {
+    pub(super) fn vault(text: &str, mode: u32) -> (tempfile::TempDir, Vault) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vault.toml");
         std::fs::write(&path, text).unwrap();
@@ -187,6 +213,7 @@ mod tests {
             dhcp_item: "ssh-config-dhcp".into(),
             bmc_item: "bmc-{host}".into(),
             ipmi_item: "ipmi_exporter".into(),
+            factory_item: "bmc-factory-{vendor}".into(),
         };
         (folder, Vault::new(settings))
     }

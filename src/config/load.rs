@@ -271,6 +271,7 @@ fn default_vault() -> VaultSettings {
         dhcp_item: "ssh-config-dhcp".to_owned(),
         bmc_item: "bmc-{host}".to_owned(),
         ipmi_item: "ipmi_exporter".to_owned(),
+        factory_item: "bmc-factory-{vendor}".to_owned(),
     }
 }
 
@@ -305,6 +306,7 @@ fn vault(t: Section<'_>) -> Option<VaultSettings> {
         dhcp_item: t.text_or("dhcp_item", &default.dhcp_item),
         bmc_item,
         ipmi_item: t.text_or("ipmi_item", &default.ipmi_item),
+        factory_item: t.text_or("factory_item", &default.factory_item),
     };
     t.finish();
     kind.map(|_| settings)

@@ -1,5 +1,6 @@
 //! The settings as the program uses them: validated, with every default filled in.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -229,6 +230,9 @@ pub struct VaultSettings {
     pub bmc_item: String,
     /// Item of the monitoring user (fields `username`, `password`).
     pub ipmi_item: String,
+    /// Item of the credential that BMCs of a vendor leave the factory with; `{vendor}` stands for `lenovo`, `dell` or `ami`,
+    /// `{site}` for the site's slug (fields `username`, `password`).
+    pub factory_item: String,
 }
 
 /// Where the vault is.
@@ -334,6 +338,9 @@ pub struct BmcSettings {
     /// How long a reset may take until Redfish is back (B4).
     pub reset_budget: Duration,
     pub syslog_port: u16,
+    /// Firmware attributes that the site wants, by vendor and name, over those that this program sets by itself. An empty
+    /// value takes one of those away.
+    pub bios: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// `[limits]`
@@ -405,6 +412,8 @@ pub fn default_budgets() -> Budgets {
         poll_max: Duration::from_secs(60),
         proof: Duration::from_secs(5 * 60),
         outage: Duration::from_secs(30 * 60),
+        staged: Duration::from_secs(10 * 60),
+        applied: Duration::from_secs(60 * 60),
     }
 }
 

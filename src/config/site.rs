@@ -1,5 +1,6 @@
 //! Reads `[sites.SLUG]`: gates, options, deadlines, the DHCP host and the BMCs of a site.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -82,6 +83,8 @@ fn budgets(t: Section<'_>) -> Budgets {
         poll_max: span("poll_max_s", default.poll_max),
         proof: span("proof_s", default.proof),
         outage: span("outage_s", default.outage),
+        staged: span("staged_s", default.staged),
+        applied: span("applied_s", default.applied),
     };
     if budgets.poll_first > budgets.poll_max {
         t.fault_at("poll_first_s", "is longer than poll_max_s");
@@ -189,6 +192,7 @@ fn default_bmc() -> BmcSettings {
         busy_budget: Duration::from_secs(120),
         reset_budget: Duration::from_secs(10 * 60),
         syslog_port: 514,
+        bios: BTreeMap::new(),
     }
 }
 
@@ -208,9 +212,21 @@ fn bmc(t: Section<'_>) -> Option<BmcSettings> {
     let busy_budget = t.seconds_or("busy_budget_s", default.busy_budget, DAY);
     let reset_budget = t.seconds_or("reset_budget_s", default.reset_budget, DAY);
     let syslog_port = t.whole_or("syslog_port", default.syslog_port.into(), 1, 65535) as u16;
+    let bios = t.section("bios").map(bios).unwrap_or_default();
     t.finish();
     let scheme = scheme?.to_owned();
-    Some(BmcSettings { scheme, port, trust, connect_timeout, timeout, busy_budget, reset_budget, syslog_port })
+    Some(BmcSettings { scheme, port, trust, connect_timeout, timeout, busy_budget, reset_budget, syslog_port, bios })
+}
+
+/// `[sites.SLUG.bmc.bios.VENDOR]`: attributes under names that only a machine knows, so that any are taken.
+fn bios(t: Section<'_>) -> BTreeMap<String, BTreeMap<String, String>> {
+    let vendors = ["dell", "lenovo"].into_iter().filter_map(|vendor| {
+        let attributes = t.section(vendor)?;
+        Some((vendor.to_owned(), attributes.texts_by_name())).filter(|(_, attributes)| !attributes.is_empty())
+    });
+    let bios = vendors.collect();
+    t.finish();
+    bios
 }
 
 /// Whether NetBox would have the text as a slug.

@@ -4,7 +4,7 @@
 //! reader is the only list of keys that there is.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -195,6 +195,26 @@ impl<'a> Section<'a> {
                 Some((name.get_ref().to_string(), item.section()?))
             })
             .collect()
+    }
+
+    /// Texts, whole numbers and flags under names that whoever writes the file knows, as text.
+    pub fn texts_by_name(&self) -> BTreeMap<String, String> {
+        let mut texts = BTreeMap::new();
+        for (name, value) in self.items.iter() {
+            let text = match value.get_ref() {
+                DeValue::String(text) => Some(text.to_string()),
+                DeValue::Boolean(flag) => Some(flag.to_string()),
+                DeValue::Integer(number) => {
+                    i64::from_str_radix(number.as_str(), number.radix()).ok().map(|n| n.to_string())
+                }
+                _ => None,
+            };
+            match text {
+                Some(text) => drop(texts.insert(name.get_ref().to_string(), text)),
+                None => self.fault_at(name.get_ref(), "is no text, whole number or flag"),
+            }
+        }
+        texts
     }
 
     /// Whether every key that was asked for so far was fine; tells what is missing and what nobody knows.

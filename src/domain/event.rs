@@ -138,6 +138,10 @@ pub enum WaitKind {
     Cleaning,
     Rerun,
     Proof,
+    /// Until a BMC has bound staged settings to the next boot.
+    Staged,
+    /// Until a boot has applied them.
+    Applied,
 }
 
 /// Something seen on the way, journaled beside the steps for panes and replay views, never read by replay.

@@ -108,6 +108,9 @@ codes! {
     BmcHttpServiceUnavailable = "BMC_HTTP_SERVICE_UNAVAILABLE", Onsite, true, "the BMC stayed busy for the whole budget";
     BmcAnswerUnexpected = "BMC_ANSWER_UNEXPECTED", InfraEng, true, "the BMC answered with something that muster cannot use";
     BmcSettingNotApplied = "BMC_SETTING_NOT_APPLIED", InfraEng, true, "a setting was written and reads back otherwise";
+    BmcJobNotScheduled = "BMC_JOB_NOT_SCHEDULED", InfraEng, true, "the BMC did not bind staged settings to the next boot";
+    BmcJobFailed = "BMC_JOB_FAILED", InfraEng, true, "the BMC's job for staged settings failed, or did not end";
+    BmcJobForeign = "BMC_JOB_FOREIGN", InfraEng, false, "a job that somebody else left holds the BMC's firmware settings";
     BmcSiteFieldMissing = "BMC_SITE_FIELD_MISSING", InfraEng, false, "the NetBox site lacks a custom field that BMC configuration needs";
     BmcResetTimeout = "BMC_RESET_TIMEOUT", Onsite, true, "the BMC did not come back after its reset";
     BmcLinkUnsupported = "BMC_LINK_UNSUPPORTED", InfraEng, false, "the BMC offers no way to read the host's links";

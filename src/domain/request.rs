@@ -82,6 +82,21 @@ pub struct Budgets {
     /// in requests of versions that did not wait.
     #[serde(default)]
     pub outage: Duration,
+    /// Until a BMC has bound staged firmware settings to the next boot (B9). The default in requests of versions that staged
+    /// nothing.
+    #[serde(default = "ten_minutes")]
+    pub staged: Duration,
+    /// Until the host's boots have applied them.
+    #[serde(default = "an_hour")]
+    pub applied: Duration,
+}
+
+fn ten_minutes() -> Duration {
+    Duration::from_secs(10 * 60)
+}
+
+fn an_hour() -> Duration {
+    Duration::from_secs(60 * 60)
 }
 
 /// Which Ironic instance manages which device classes, as it stood at submission (R1).

@@ -13,7 +13,8 @@ use crate::domain::plan::what;
 use crate::domain::verify::Verdict;
 use crate::workflows::cx::Activity;
 use crate::workflows::defs::{
-    BmcBack, BmcBackOut, LinksOut, NodeTarget, Prove, ProveIn, ProveOut, ReadLinks, Verify, VerifyOut,
+    BmcBack, BmcBackOut, BmcStage, LinksOut, NodeTarget, Prove, ProveIn, ProveOut, ReadLinks, StagedBmc, StagedBmcIn,
+    StagedBmcOut, Verify, VerifyOut,
 };
 
 /// The outcome of an activity that a plan does not carry out.
@@ -23,6 +24,12 @@ pub(super) fn instead_of(cx: &PlanCx, name: &str, phase: Phase, input: &Value) -
         BmcBack::NAME => {
             let back = cx.asked_before(phase, name) > 0;
             to_value(&BmcBackOut { back, away: true, note: "it does not answer".to_owned() })
+        }
+        // Nothing was staged: the BMC has no job that would move on.
+        StagedBmc::NAME => {
+            let input: StagedBmcIn = read(input)?;
+            let stage = if input.booted { BmcStage::Applied } else { BmcStage::Scheduled };
+            to_value(&StagedBmcOut { stage, note: "as planned".to_owned() })
         }
         Prove::NAME => {
             let ProveIn { node, .. } = read(input)?;

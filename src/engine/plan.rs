@@ -408,6 +408,7 @@ fn waits_for(kind: WaitKind, phase: Phase) -> &'static str {
         WaitKind::NodeLock | WaitKind::StableState | WaitKind::PowerOn | WaitKind::Inspection | WaitKind::Cleaning => {
             "ironic"
         }
+        WaitKind::Staged | WaitKind::Applied => "bmc",
         WaitKind::Rerun | WaitKind::Proof => "muster",
     }
 }

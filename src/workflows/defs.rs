@@ -40,6 +40,15 @@ activities! {
     BmcBack = "bmc.back", BmcBackIn => BmcBackOut;
     /// Converges the BMC's settings: read, compare, write on difference, read back (B5, B16).
     ConfigureBmc = "bmc.configure", ConfigureBmcIn => ConfigureBmcOut;
+    /// Compares firmware attributes and boot order with what is wanted, and stages the difference for the next boot (B7, B8,
+    /// B12).
+    StageBmc = "bmc.stage", StageBmcIn => StageBmcOut;
+    /// One look at what was staged: bound to the next boot, carried in, applied (B8, B9).
+    StagedBmc = "bmc.staged", StagedBmcIn => StagedBmcOut;
+    /// Takes staged jobs back, so that a rerun can stage them again (B9).
+    WithdrawBmc = "bmc.withdraw", StagedBmcIn => Changed;
+    /// Restarts the host for what is staged; powers it on where it is off (B8).
+    RestartHost = "bmc.restart_host", Target => Changed;
     /// One look at the host's frontend links, as the BMC reports them (L1–L4).
     ReadLinks = "bmc.read_links", PhaseTarget => LinksOut;
     /// The shared prelude: find or create the node, guard it, converge it (E1–E14).
@@ -152,6 +161,9 @@ pub struct PrepareBmcOut {
     pub password_rotated: bool,
     /// A cold reset is to be made before settings are converged (B4).
     pub needs_reset: bool,
+    /// This vendor keeps settings for the host's next boot: those are a part of their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stages: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +193,77 @@ pub struct ConfigureBmcIn {
     pub target: Target,
     pub vendor: String,
     pub restrict_boot: bool,
+    /// Which settings. In journals of before: all.
+    #[serde(default, skip_serializing_if = "BmcPart::is_whole")]
+    pub part: BmcPart,
+}
+
+/// A part of a BMC's settings, where what is staged for the host's next boot lies between them (B2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BmcPart {
+    #[default]
+    Whole,
+    /// All but the monitoring user.
+    Settings,
+    /// The monitoring user and IPMI over LAN.
+    Monitoring,
+}
+
+impl BmcPart {
+    fn is_whole(&self) -> bool {
+        *self == BmcPart::Whole
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageBmcIn {
+    #[serde(flatten)]
+    pub target: Target,
+    pub restrict_boot: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageBmcOut {
+    /// What was staged, in words.
+    pub changed: Vec<String>,
+    pub satisfied: Vec<String>,
+    pub skipped: Vec<String>,
+    /// Jobs of the BMC that carry it. Empty where it has none.
+    pub jobs: Vec<String>,
+    /// The host has to boot for it.
+    pub needs_boot: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedBmcIn {
+    #[serde(flatten)]
+    pub target: Target,
+    pub restrict_boot: bool,
+    pub jobs: Vec<String>,
+    /// The host was restarted for it: it is waited for until it is applied.
+    pub booted: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedBmcOut {
+    pub stage: BmcStage,
+    /// What was seen, in words.
+    pub note: String,
+}
+
+/// How far staged settings are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BmcStage {
+    /// Accepted, and not yet bound to the next boot: a restart now would walk past it.
+    Waiting,
+    /// The next boot carries it in.
+    Scheduled,
+    /// A boot has carried it in: no further restart.
+    Running,
+    /// Applied, and read back.
+    Applied,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -22,7 +22,7 @@ use muster::lab::ledger::{Entry, System};
 use muster::lab::machine::Machine;
 use muster::lab::scenario::Scenario;
 use muster::store::Store;
-use muster::workflows::defs::{ConfigureBmcIn, PrepareBmcIn, Target};
+use muster::workflows::defs::{BmcPart, ConfigureBmcIn, PrepareBmcIn, Target};
 use tokio_util::sync::CancellationToken;
 
 /// The host of these tests.
@@ -88,7 +88,7 @@ impl Rig {
     }
 
     pub fn configure_in(&self) -> ConfigureBmcIn {
-        ConfigureBmcIn { target: self.target(), vendor: "Supermicro".into(), restrict_boot: true }
+        ConfigureBmcIn { target: self.target(), vendor: "Supermicro".into(), restrict_boot: true, part: BmcPart::Whole }
     }
 
     pub fn machine(&self) -> Machine {

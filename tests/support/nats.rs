@@ -97,6 +97,7 @@ pub fn vault() -> Vault {
         dhcp_item: text("d"),
         bmc_item: text("{host}"),
         ipmi_item: text("i"),
+        factory_item: "bmc-factory-{vendor}".into(),
     })
 }
 

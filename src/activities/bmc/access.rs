@@ -69,15 +69,22 @@ impl Parts {
 }
 
 impl<'a> Bmc<'a> {
-    /// Reads the host live and makes a client. Asks the BMC nothing.
+    /// Reads the host live and makes a client that asks as the vault's user. Asks the BMC nothing.
     pub async fn open(cx: &'a ActivityCx, target: &'a Target, phase: Phase) -> Result<Bmc<'a>, Failure> {
+        let mut bmc = Bmc::open_unproven(cx, target, phase).await?;
+        let credential = credential(cx, &bmc.item, phase).await?;
+        bmc.password = credential.password.clone();
+        bmc.redfish = bmc.redfish.as_user(credential);
+        Ok(bmc)
+    }
+
+    /// The same with a client that asks as nobody, for whoever does not know yet which credential works.
+    pub async fn open_unproven(cx: &'a ActivityCx, target: &'a Target, phase: Phase) -> Result<Bmc<'a>, Failure> {
         let site = cx.site(&target.site, phase)?;
         let facts = facts::read(cx, target, phase).await?;
         let base = base(&facts, site, phase)?;
         let item = cx.env.vault.bmc_item(&target.host);
-        let credential = credential(cx, &item, phase).await?;
         wrong_tries::check(cx, target, phase, &item)?;
-        let password = credential.password.clone();
         let options = RedfishOptions {
             trust: site.bmc.trust.clone(),
             connect_timeout: site.bmc.connect_timeout,
@@ -87,9 +94,9 @@ impl<'a> Bmc<'a> {
         let redfish = cx
             .env
             .clients
-            .redfish(&base, Some(credential), options)
+            .redfish(&base, None, options)
             .map_err(|error| classify::failure(&error, &place(target, &item), phase))?;
-        Ok(Bmc { cx, target, phase, site, facts, redfish, item, password })
+        Ok(Bmc { cx, target, phase, site, facts, redfish, item, password: SecretString::default() })
     }
 
     /// Finds system and manager, and says what was left out on the way.
@@ -188,7 +195,7 @@ pub(super) async fn credential(cx: &ActivityCx, item: &str, phase: Phase) -> Res
     Ok(Credential { username, password: vault.ask(item, "password").await.map_err(failed)? })
 }
 
-fn vault_failure(error: &VaultError, item: &str, phase: Phase) -> Failure {
+pub(super) fn vault_failure(error: &VaultError, item: &str, phase: Phase) -> Failure {
     let (code, action) = match error {
         VaultError::Missing { .. } | VaultError::EnvMissing(_) => (
             FailureCode::VaultItemMissing,
@@ -200,6 +207,14 @@ fn vault_failure(error: &VaultError, item: &str, phase: Phase) -> Failure {
         VaultError::NoAnswer { path, .. } => {
             (FailureCode::VaultUnreachable, format!("find out why '{}' does not answer, then retry", path.display()))
         }
+        VaultError::Unwritable { path, .. } => (
+            FailureCode::VaultUnreachable,
+            format!("make '{}' and its folder writable for muster, then retry", path.display()),
+        ),
+        VaultError::ReadOnly { .. } => (
+            FailureCode::VaultItemMissing,
+            format!("put the credential that the BMC is to have where the item '{item}' is looked for, then retry"),
+        ),
     };
     let failure = Failure::new(code, phase, error.to_string(), action);
     // Nobody mends a mode or a line in the seconds between two attempts.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::BMC;
 use super::access::{Bmc, Trouble, credential};
+use super::flow::{Flow, Setting, flow};
 use super::ipmi_user;
 use super::prepare::vendor;
 use crate::activities::env::ActivityCx;
@@ -12,26 +13,36 @@ use crate::clients::redfish::converge::{Located, Spot, Wanted};
 use crate::clients::redfish::dialect::{At, Dialect};
 use crate::clients::redfish::error;
 use crate::clients::redfish::error::RedfishError;
+use crate::clients::redfish::vendor::Vendor;
 use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
-use crate::workflows::defs::{ConfigureBmcIn, ConfigureBmcOut};
+use crate::workflows::defs::{BmcPart, ConfigureBmcIn, ConfigureBmcOut};
 
-/// Converges hostname, NTP, syslog, the monitoring user and IPMI over LAN, in this order (B5, B10, B16). Everything that
-/// can be known to be wrong is found before the first write.
+/// Converges a part of a vendor's settings in its order (B2, B5, B10, B11, B16). Everything that can be known to be wrong is
+/// found before the BMC is asked anything.
 pub async fn configure(cx: &ActivityCx, input: ConfigureBmcIn) -> Result<ConfigureBmcOut, Failure> {
     let bmc = Bmc::open(cx, &input.target, Phase::Bmc).await?;
-    let wanted = wanted(&bmc)?;
-    let outcome = converge(&bmc, &wanted).await;
+    let (settings, monitoring) = match input.part {
+        BmcPart::Whole => (true, true),
+        BmcPart::Settings => (true, false),
+        BmcPart::Monitoring => (false, true),
+    };
+    let wanted = match Vendor::of_label(&input.vendor) {
+        Some(vendor) if settings => wanted(&bmc, flow(vendor))?,
+        _ => vec![],
+    };
+    let outcome = converge(&bmc, wanted, monitoring).await;
     bmc.settle(outcome).await
 }
 
-async fn converge(bmc: &Bmc<'_>, wanted: &[Wanted]) -> Result<ConfigureBmcOut, Trouble> {
+async fn converge(bmc: &Bmc<'_>, wanted: Vec<Wanted>, monitoring: bool) -> Result<ConfigureBmcOut, Trouble> {
     let root = bmc.redfish.root().await?;
-    let (_, dialect) = vendor(bmc, &root)?;
+    let (vendor, dialect) = vendor(bmc, &root)?;
+    let flow = flow(vendor);
     bmc.redfish.prefer(dialect.first_form());
     let parts = bmc.parts(&root).await?;
-    let accounts = accounts::read(&bmc.redfish, &root).await?;
+    let accounts = if monitoring { accounts::read(&bmc.redfish, &root).await? } else { None };
     let user = match &accounts {
         Some(accounts) => {
             bmc.report_skipped(&accounts.skipped);
@@ -42,17 +53,25 @@ async fn converge(bmc: &Bmc<'_>, wanted: &[Wanted]) -> Result<ConfigureBmcOut, T
         None => None,
     };
     let mut out = ConfigureBmcOut { changed: vec![], satisfied: vec![], skipped: vec![] };
+    let at = parts.at(&bmc.redfish);
     for wanted in wanted {
-        let done = setting(bmc, dialect, parts.at(&bmc.redfish), wanted).await?;
+        let done = setting(bmc, dialect, at, &wanted).await?;
         note(bmc, &mut out, wanted.label(), done);
     }
+    if !monitoring {
+        return Ok(out);
+    }
+    let username = user.as_ref().map(|(_, credential)| credential.username.clone());
     let done = match user {
-        Some((accounts, credential)) => ipmi_user::ensure(bmc, accounts, &parts.manager, &root, credential).await?,
+        Some((accounts, credential)) => ipmi_user::ensure(bmc, dialect, accounts, at, credential).await?,
         None => Done::Skipped("the BMC has no accounts to manage".to_owned()),
     };
     note(bmc, &mut out, ipmi_user::LABEL, done);
-    let done = setting(bmc, dialect, parts.at(&bmc.redfish), &Wanted::IpmiOverLan).await?;
-    note(bmc, &mut out, Wanted::IpmiOverLan.label(), done);
+    let privilege = username.filter(|_| flow.ipmi_privilege).map(|username| Wanted::MonitoringPrivilege { username });
+    for wanted in privilege.into_iter().chain([Wanted::IpmiOverLan]) {
+        let done = setting(bmc, dialect, at, &wanted).await?;
+        note(bmc, &mut out, wanted.label(), done);
+    }
     Ok(out)
 }
 
@@ -75,29 +94,43 @@ fn note(bmc: &Bmc<'_>, out: &mut ConfigureBmcOut, label: &str, done: Done) {
     }
 }
 
-/// What the site and the device want. A field that the site lacks is found here, before anything is asked or written (B6).
-fn wanted(bmc: &Bmc<'_>) -> Result<Vec<Wanted>, Failure> {
+/// What the site and the device want of a vendor's settings. A field that the site lacks is found here, before anything is
+/// asked or written (B6).
+fn wanted(bmc: &Bmc<'_>, flow: &Flow) -> Result<Vec<Wanted>, Failure> {
     let (facts, names) = (&bmc.facts, &bmc.cx.env.settings.netbox.fields);
-    let field = |name: &String| facts.site.fields.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
-    let (ntp, syslog) = (field(&names.ntp_server), field(&names.syslog_server));
-    let (Some(ntp), Some(syslog)) = (ntp, syslog) else {
-        let missing = [(ntp, &names.ntp_server), (syslog, &names.syslog_server)];
-        let missing: Vec<String> =
-            missing.iter().filter(|(value, _)| value.is_none()).map(|(_, name)| format!("'{name}'")).collect();
-        let fields = missing.join(" and ");
-        return Err(bmc
-            .fail(
-                FailureCode::BmcSiteFieldMissing,
-                format!("the NetBox site '{}' has no value in {fields}", facts.site.slug),
-                format!("fill {fields} of the site '{}' in NetBox, then retry", facts.site.slug),
-            )
-            .with_evidence(format!("netbox /api/dcim/sites/{}/", facts.site.netbox_id), format!("{fields} empty")));
+    let field = |name: &String| facts.site.fields.get(name).map(|value| value.trim().to_owned()).unwrap_or_default();
+    let mut missing = Vec::new();
+    let mut needed = |name: &String| {
+        let value = field(name);
+        if value.is_empty() {
+            missing.push(format!("'{name}'"));
+        }
+        value
     };
-    Ok(vec![
-        Wanted::Hostname { name: hostname(bmc)?, address: facts.oob_ip },
-        Wanted::Ntp { server: ntp.to_owned() },
-        Wanted::Syslog { server: syslog.to_owned(), port: bmc.site.bmc.syslog_port },
-    ])
+    let mut wanted = Vec::new();
+    for setting in flow.settings {
+        wanted.push(match setting {
+            Setting::Hostname => Wanted::Hostname { name: hostname(bmc)?, address: facts.oob_ip },
+            Setting::Dhcp => Wanted::DhcpOnNic { address: facts.oob_ip },
+            Setting::TlsMinimum => Wanted::TlsMinimum,
+            Setting::PlainServicesOff => Wanted::PlainServicesOff,
+            Setting::HostInterfaceOff => Wanted::HostInterfaceOff,
+            Setting::Ntp => Wanted::Ntp { server: needed(&names.ntp_server) },
+            Setting::Syslog => Wanted::Syslog { server: needed(&names.syslog_server), port: bmc.site.bmc.syslog_port },
+            Setting::VirtualMedia => Wanted::VirtualMedia,
+        });
+    }
+    if missing.is_empty() {
+        return Ok(wanted);
+    }
+    let fields = missing.join(" and ");
+    Err(bmc
+        .fail(
+            FailureCode::BmcSiteFieldMissing,
+            format!("the NetBox site '{}' has no value in {fields}", facts.site.slug),
+            format!("fill {fields} of the site '{}' in NetBox, then retry", facts.site.slug),
+        )
+        .with_evidence(format!("netbox /api/dcim/sites/{}/", facts.site.netbox_id), format!("{fields} empty")))
 }
 
 /// The device's name as a host name: its first label, since a BMC takes no domain there.

@@ -12,6 +12,7 @@ use super::BMC;
 use super::access::{Bmc, Trouble, store_failure};
 use super::configure::Done;
 use crate::clients::redfish::accounts::{self, Accounts, WantedAccount, creation, differences, mending, types_of};
+use crate::clients::redfish::dialect::{At, Dialect};
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::{Credential, Resource};
 use crate::domain::failure::{Failure, FailureCode};
@@ -55,15 +56,19 @@ fn unfit(name: &str, password: &str, min: Option<u64>, max: Option<u64>) -> Opti
 /// Creates or mends the account (B10). Writes nothing where it is right and proven.
 pub(super) async fn ensure(
     bmc: &Bmc<'_>,
+    dialect: &dyn Dialect,
     accounts: &Accounts,
-    manager: &Resource,
-    root: &Resource,
+    at: At<'_>,
     credential: Credential,
 ) -> Result<Done, Trouble> {
     let wanted = WantedAccount { username: credential.username.clone(), role: ROLE };
-    let user = User { bmc, manager, wanted, credential };
+    let user = User { bmc, manager: at.manager, wanted, credential };
     let Some(account) = accounts.of(&user.wanted.username) else {
-        return match user.create(accounts, root).await? {
+        let made = match dialect.free_place(accounts) {
+            Some(place) => Some(user.fill(place).await?),
+            None => user.create(accounts, at.root).await?,
+        };
+        return match made {
             Some(account) => {
                 let change = format!(
                     "{ROLE}, enabled{}",
@@ -140,6 +145,20 @@ impl User<'_> {
                 }
             }
         }
+    }
+
+    /// Puts the user into a place that is free, in one write: a name without a password, or one that may not log in, is no
+    /// state to be left in.
+    async fn fill(&self, place: &Resource) -> Result<Resource, Trouble> {
+        let redfish = &self.bmc.redfish;
+        let ipmi = ["IPMI".to_owned()];
+        let types = types_of(place).map(|_| &ipmi[..]);
+        redfish.patch(&place.path, &creation(&self.wanted, self.password(), types)).await?;
+        let now = redfish.get(&place.path).await?;
+        if now.text("UserName").as_deref() != Some(&*self.wanted.username) {
+            return Err(self.not_applied("it was put into a free place and is not there").into());
+        }
+        if differences(&now, &self.wanted).is_empty() { Ok(now) } else { self.mend(&now).await }
     }
 
     /// Writes the account with its password, and reads it back.

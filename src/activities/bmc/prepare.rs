@@ -2,7 +2,8 @@
 
 use super::BMC;
 use super::access::{Bmc, Trouble};
-use super::wrong_tries;
+use super::flow::flow;
+use super::{password, wrong_tries};
 use crate::activities::env::ActivityCx;
 use crate::clients::redfish::Resource;
 use crate::clients::redfish::dialect::Dialect;
@@ -11,10 +12,10 @@ use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
 use crate::workflows::defs::{PrepareBmcIn, PrepareBmcOut};
 
-/// Reads the vendor from the service root (B1), then logs in by an authenticated read. A refused credential is final: there
-/// is no second try (B3). Writes nothing.
+/// Reads the vendor from the service root (B1), then proves the vault's credential by an authenticated read, or makes it work
+/// where the vendor's flow sets passwords (B3).
 pub async fn prepare(cx: &ActivityCx, input: PrepareBmcIn) -> Result<PrepareBmcOut, Failure> {
-    let bmc = Bmc::open(cx, &input.target, Phase::Bmc).await?;
+    let bmc = Bmc::open_unproven(cx, &input.target, Phase::Bmc).await?;
     let outcome = look(&bmc, input.force_restart).await;
     let out = bmc.settle(outcome).await?;
     wrong_tries::forget(cx, &input.target, Phase::Bmc).await?;
@@ -23,11 +24,13 @@ pub async fn prepare(cx: &ActivityCx, input: PrepareBmcIn) -> Result<PrepareBmcO
 
 async fn look(bmc: &Bmc<'_>, force_restart: bool) -> Result<PrepareBmcOut, Trouble> {
     let root = bmc.redfish.root().await?;
-    let (vendor, _) = vendor(bmc, &root)?;
-    let parts = bmc.parts(&root).await?;
+    let (vendor, dialect) = vendor(bmc, &root)?;
+    let flow = flow(vendor);
+    let proven = password::prove(bmc, &root, dialect, flow).await?;
+    let parts = bmc.parts_by(&proven.redfish, &root).await?;
     let model = parts.system.text("Model").unwrap_or_else(|| "-".to_owned());
     let firmware = parts.manager.text("FirmwareVersion").unwrap_or_else(|| "-".to_owned());
-    let user = bmc.redfish.user();
+    let user = proven.redfish.user();
     bmc.cx.note(
         BMC,
         format!("{} '{model}', firmware '{firmware}', at {}: '{user}' works", vendor.label(), bmc.redfish.host()),
@@ -35,9 +38,9 @@ async fn look(bmc: &Bmc<'_>, force_restart: bool) -> Result<PrepareBmcOut, Troub
     Ok(PrepareBmcOut {
         vendor: vendor.label().to_owned(),
         model,
-        // No flow of this version rotates a password (B16).
-        password_rotated: false,
-        needs_reset: force_restart,
+        password_rotated: proven.rotated,
+        needs_reset: proven.rotated || force_restart,
+        stages: flow.stages(),
     })
 }
 
@@ -51,7 +54,7 @@ pub(super) fn vendor(bmc: &Bmc<'_>, root: &Resource) -> Result<(Vendor, &'static
             None => Err(bmc.fail(
                 FailureCode::BmcVendorUnsupported,
                 format!(
-                    "the BMC of '{host}' is a {}, and this version of muster configures Supermicro BMCs only",
+                    "the BMC of '{host}' is a {}, and this version of muster has no way to configure it",
                     vendor.label()
                 ),
                 by_hand,

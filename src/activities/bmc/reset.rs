@@ -12,6 +12,7 @@ use crate::activities::env::ActivityCx;
 use crate::clients::http::HttpError;
 use crate::clients::redfish::dialect::Dialect;
 use crate::clients::redfish::error::{RedfishError, TlsTrouble, tls_trouble};
+use crate::clients::redfish::host::reset_types;
 use crate::clients::redfish::{Redfish, Resource};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
@@ -86,19 +87,7 @@ async fn action(
 ) -> Result<(String, String), RedfishError> {
     let unusable = |what: &str| RedfishError::Unusable { path: manager.path.clone(), what: what.to_owned() };
     let target = manager.text("/Actions/#Manager.Reset/target").ok_or_else(|| unusable("no action 'Manager.Reset'"))?;
-    let words = |value: &serde_json::Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
-    };
-    let mut allowed: Vec<String> =
-        manager.at("/Actions/#Manager.Reset/ResetType@Redfish.AllowableValues").map(words).unwrap_or_default();
-    if allowed.is_empty()
-        && let Some(path) = manager.text("/Actions/#Manager.Reset/@Redfish.ActionInfo")
-        && let Ok(info) = redfish.get(&path).await
-    {
-        let parameters = info.at("Parameters").and_then(|p| p.as_array()).into_iter().flatten();
-        let reset_type = parameters.filter(|p| p["Name"] == "ResetType").map(|p| words(&p["AllowableValues"]));
-        allowed = reset_type.flatten().collect();
-    }
+    let allowed = reset_types(redfish, manager, "Manager.Reset").await;
     let wanted = ["GracefulRestart", "ForceRestart"].into_iter().find(|kind| allowed.iter().any(|word| word == kind));
     let kind = wanted.map(str::to_owned).or_else(|| allowed.first().cloned());
     Ok((target, kind.unwrap_or_else(|| dialect.reset_type().to_owned())))
@@ -179,8 +168,8 @@ async fn look_again(bmc: &Bmc<'_>, input: &BmcBackIn) -> Result<BmcBackOut, Trou
         Ok(root) => bmc.parts_by(&redfish, &root).await,
         Err(error) => Err(error),
     };
-    let manager = match looked {
-        Ok(parts) => parts.manager,
+    let parts = match looked {
+        Ok(parts) => parts,
         Err(error) if is_away(&error) => {
             return Ok(BmcBackOut { back: false, away: true, note: "it does not answer".to_owned() });
         }
@@ -190,17 +179,31 @@ async fn look_again(bmc: &Bmc<'_>, input: &BmcBackIn) -> Result<BmcBackOut, Trou
         }
         Err(error) => return Err(error.into()),
     };
+    let manager = &parts.manager;
     let went_away =
-        input.seen_away || restarted_since(&manager, input.since, input.asked_at.unwrap_or_else(Timestamp::now));
+        input.seen_away || restarted_since(manager, input.since, input.asked_at.unwrap_or_else(Timestamp::now));
     let state = manager.text("/Status/State");
     let (back, note) = match (went_away, state.as_deref()) {
         (false, _) => (false, "it answers, and has not gone away yet".to_owned()),
         (true, Some(state)) if !state.eq_ignore_ascii_case("Enabled") => {
             (false, format!("it answers, and is '{state}'"))
         }
-        (true, _) => (true, "it went away and answers again".to_owned()),
+        (true, _) => match not_ready(bmc, &redfish, &parts).await? {
+            Some(why) => (false, format!("it went away and answers again, and is not ready: {why}")),
+            None => (true, "it went away and answers again".to_owned()),
+        },
     };
     Ok(BmcBackOut { back, away: went_away, note })
+}
+
+/// What a BMC that answers still has to do before it can be written to.
+async fn not_ready(bmc: &Bmc<'_>, redfish: &Redfish, parts: &Parts) -> Result<Option<String>, Trouble> {
+    let (_, dialect) = vendor(bmc, &parts.root)?;
+    match dialect.not_ready(parts.at(redfish)).await {
+        Err(error) if is_away(&error) => Ok(Some("it does not answer".to_owned())),
+        Err(error @ RedfishError::Busy { .. }) => Ok(Some(error.to_string())),
+        other => Ok(other?),
+    }
 }
 
 /// Whether the BMC itself says that it started after `since`. Its clock may be wrong, so only the span counts that it has

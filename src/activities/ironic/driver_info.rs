@@ -221,6 +221,7 @@ mod tests {
             busy_budget: Duration::from_secs(1),
             reset_budget: Duration::from_secs(1),
             syslog_port: 514,
+            bios: Default::default(),
         }
     }
 

@@ -142,6 +142,12 @@ pub(super) fn of_vault(error: &VaultError, phase: Phase, message: &str) -> Failu
             (FailureCode::VaultUnreachable, format!("close the file to others: chmod 600 '{}'", path.display()))
         }
         VaultError::Malformed { path, .. } => (FailureCode::VaultUnreachable, format!("correct '{}'", path.display())),
+        VaultError::Unwritable { path, .. } => {
+            (FailureCode::VaultUnreachable, format!("make '{}' writable for muster's user", path.display()))
+        }
+        VaultError::ReadOnly { item } => {
+            (FailureCode::VaultItemMissing, format!("put '{item}' into muster's environment, then retry"))
+        }
     };
     Failure::new(code, phase, message, action)
 }

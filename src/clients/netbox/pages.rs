@@ -104,7 +104,7 @@ impl NetBox {
         path: &str,
         filter: Vec<(String, String)>,
     ) -> Result<Listing<T>, NetBoxError> {
-        let mut sweep = self.sweep::<T>(path, filter).await?;
+        let mut sweep = self.begun_by_a_page::<T>(path, filter).await?;
         let mut rows = BTreeMap::new();
         while let Some(page) = sweep.next().await? {
             rows.extend(page.into_iter().map(|row| (row.id(), row)));
@@ -112,51 +112,76 @@ impl NetBox {
         Ok(Listing { complete: sweep.is_complete() && rows.len() == sweep.told, rows: rows.into_values().collect() })
     }
 
-    /// The same page by page. Errors of the first page come at once.
+    /// All rows page by page, for a list that is known to be long: what it takes to read it in lanes is asked for before its
+    /// first page, which would keep the other lanes waiting.
     pub(crate) async fn sweep<T: DeserializeOwned + Identified + Send + 'static>(
+        &self,
+        path: &str,
+        filter: Vec<(String, String)>,
+    ) -> Result<Sweep<T>, NetBoxError> {
+        let one: Page<OnlyId> = self.page(path, &ids_only(&filter), 1, &[]).await?;
+        let count = one.count.unwrap_or(one.results.len());
+        self.check_length(path, count, PAGE)?;
+        let cuts = match count.div_ceil(PAGE) {
+            0 | 1 => vec![(0, None)],
+            pages => self.cut(path, &filter, 0, (0, PAGE), pages).await?,
+        };
+        let lanes = cuts.into_iter().map(|lane| self.lane(path, &filter, PAGE, lane)).collect();
+        Ok(Sweep { first: None, lanes, agrees: one.count.is_some(), count, told: 0 })
+    }
+
+    /// The same for a list that is mostly short: its first page says how long it is.
+    async fn begun_by_a_page<T: DeserializeOwned + Identified + Send + 'static>(
         &self,
         path: &str,
         filter: Vec<(String, String)>,
     ) -> Result<Sweep<T>, NetBoxError> {
         let first: Page<T> = self.page(path, &filter, PAGE, &[]).await?;
         let count = first.count.unwrap_or(first.results.len());
-        let too_long =
-            |limit: usize| NetBoxError::TooLong { asked: format!("GET {path}"), host: self.http.host(), limit };
-        if count > ROWS_MAX {
-            return Err(too_long(ROWS_MAX));
-        }
         let (stride, agrees) = (first.results.len(), first.count.is_some());
+        self.check_length(path, count, stride.max(1))?;
         let mut lanes = SelectAll::new();
         if first.next.is_some() && stride > 0 {
-            let pages = count.div_ceil(stride);
-            if pages > PAGES_MAX {
-                return Err(too_long(PAGES_MAX * stride));
-            }
             let last = self.last_in_order(path, &first.results)?;
-            for (from, until) in self.cut(path, &filter, last + 1, stride, pages.saturating_sub(1).max(1)).await? {
-                let (netbox, path, filter) = (self.clone(), path.to_owned(), filter.clone());
-                let lane = Lane { netbox, path, filter, limit: stride, from, until, expected: None, read: 0 };
-                lanes.push(stream::try_unfold(Some(lane), Lane::step).boxed());
-            }
+            let pages = count.div_ceil(stride).saturating_sub(1).max(1);
+            let cuts = self.cut(path, &filter, last + 1, (stride, stride), pages).await?;
+            lanes = cuts.into_iter().map(|lane| self.lane(path, &filter, stride, lane)).collect();
         }
         Ok(Sweep { first: Some(first.results), lanes, agrees, count, told: 0 })
     }
 
-    /// Cuts what comes after the first page into lanes of about equal length.
+    fn lane<T: DeserializeOwned + Identified + Send + 'static>(
+        &self,
+        path: &str,
+        filter: &[(String, String)],
+        limit: usize,
+        (from, until): (u64, Option<u64>),
+    ) -> Lanes<T> {
+        let (netbox, path, filter) = (self.clone(), path.to_owned(), filter.to_vec());
+        let lane = Lane { netbox, path, filter, limit, from, until, expected: None, read: 0 };
+        stream::try_unfold(Some(lane), Lane::step).boxed()
+    }
+
+    fn check_length(&self, path: &str, rows: usize, stride: usize) -> Result<(), NetBoxError> {
+        let limit = ROWS_MAX.min(PAGES_MAX * stride);
+        let too_long = || NetBoxError::TooLong { asked: format!("GET {path}"), host: self.http.host(), limit };
+        if rows > limit { Err(too_long()) } else { Ok(()) }
+    }
+
+    /// Cuts so many pages into lanes of about equal length. `from` is the first id of them; the rows before it, and those of
+    /// a page, are `before` and `stride`.
     async fn cut(
         &self,
         path: &str,
         filter: &[(String, String)],
         from: u64,
-        stride: usize,
+        (before, stride): (usize, usize),
         pages: usize,
     ) -> Result<Vec<(u64, Option<u64>)>, NetBoxError> {
         let lanes = AT_ONCE.min(pages);
-        let mut filter: Vec<(String, String)> = filter.iter().filter(|(key, _)| key != "fields").cloned().collect();
-        filter.push(("fields".into(), "id".into()));
         // At whole pages, so that no lane ends with a page that is nearly empty.
-        let offsets = (1..lanes).map(|lane| stride * (1 + pages * lane / lanes));
-        let filter = &filter;
+        let offsets = (1..lanes).map(|lane| before + stride * (pages * lane / lanes));
+        let filter = &ids_only(filter);
         let mut cuts: Vec<u64> = stream::iter(offsets)
             .map(|offset| async move {
                 let page: Page<OnlyId> = self.page(path, filter, 1, &[("offset", offset as u64)]).await?;
@@ -180,12 +205,7 @@ impl NetBox {
         limit: usize,
         more: &[(&str, u64)],
     ) -> Result<Page<T>, NetBoxError> {
-        let mut query = filter.to_vec();
-        // The default order has ties, and rows that tie come twice or never.
-        query.push(("ordering".into(), "id".into()));
-        query.push(("limit".into(), limit.to_string()));
-        query.extend(more.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())));
-        self.get(path, query).await
+        self.get(path, page_of(filter, limit, more)).await
     }
 
     /// The id of a page's last row. A server that does not sort as it was asked can't be read by ids.
@@ -201,6 +221,22 @@ impl NetBox {
     }
 }
 
+/// The query for a page of a list under a filter.
+fn page_of(filter: &[(String, String)], limit: usize, more: &[(&str, u64)]) -> Vec<(String, String)> {
+    let mut query = filter.to_vec();
+    // The default order has ties, and rows that tie come twice or never.
+    query.push(("ordering".into(), "id".into()));
+    query.push(("limit".into(), limit.to_string()));
+    query.extend(more.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())));
+    query
+}
+
+/// The same filter for nothing but ids.
+fn ids_only(filter: &[(String, String)]) -> Vec<(String, String)> {
+    let others = filter.iter().filter(|(key, _)| key != "fields").cloned();
+    others.chain([("fields".into(), "id".into())]).collect()
+}
+
 impl Lane {
     /// Reads the next page of the lane; the rest of the lane is `None` when it has ended.
     async fn step<T: DeserializeOwned + Identified>(
@@ -209,7 +245,7 @@ impl Lane {
         let Some(mut lane) = lane else { return Ok(None) };
         let mut range = vec![("id__gte", lane.from)];
         range.extend(lane.until.map(|until| ("id__lt", until)));
-        let page: Page<T> = lane.netbox.page(&lane.path, &lane.filter, lane.limit, &range).await?;
+        let page: Page<T> = lane.netbox.get_page(&lane.path, page_of(&lane.filter, lane.limit, &range)).await?;
         let last = lane.netbox.last_in_order(&lane.path, &page.results)?;
         let outside = |row: &T| row.id() < lane.from || lane.until.is_some_and(|until| row.id() >= until);
         if page.results.iter().any(outside) {

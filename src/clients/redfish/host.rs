@@ -71,3 +71,18 @@ pub async fn find_manager(redfish: &Redfish, root: &Resource, system: &Resource)
         }),
     }
 }
+
+/// The kinds of reset that a resource takes by its action `#{action}`; none where it does not list them.
+pub async fn reset_types(redfish: &Redfish, resource: &Resource, action: &str) -> Vec<String> {
+    let words = |value: &serde_json::Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
+    };
+    let listed = resource.at(&format!("/Actions/#{action}/ResetType@Redfish.AllowableValues")).map(words);
+    if let Some(listed) = listed.filter(|listed| !listed.is_empty()) {
+        return listed;
+    }
+    let Some(path) = resource.text(&format!("/Actions/#{action}/@Redfish.ActionInfo")) else { return vec![] };
+    let Ok(info) = redfish.get(&path).await else { return vec![] };
+    let parameters = info.at("Parameters").and_then(|p| p.as_array()).into_iter().flatten();
+    parameters.filter(|p| p["Name"] == "ResetType").flat_map(|p| words(&p["AllowableValues"])).collect()
+}

@@ -107,6 +107,11 @@ impl Redfish {
         self
     }
 
+    /// Whether it only imagines what it changes.
+    pub fn is_rehearsed(&self) -> bool {
+        self.http.rehearsal().is_some()
+    }
+
     /// Host and port, for messages.
     pub fn host(&self) -> String {
         self.http.host()

@@ -24,6 +24,13 @@ impl Vendor {
         }
     }
 
+    /// The vendor of a label.
+    pub fn of_label(label: &str) -> Option<Vendor> {
+        [Vendor::Supermicro, Vendor::Lenovo, Vendor::Dell, Vendor::Ami]
+            .into_iter()
+            .find(|vendor| vendor.label() == label)
+    }
+
     /// How this vendor is configured; `None` where this version has no flow for it.
     pub fn dialect(self) -> Option<&'static dyn Dialect> {
         match self {

@@ -214,7 +214,12 @@ pub fn activity_line(view: &RunView, now: Timestamp) -> (Status, String, String)
             },
             WaitKind::Inspection => "inspection".to_owned(),
             WaitKind::PowerOn => "power on".to_owned(),
-            WaitKind::NodeLock | WaitKind::StableState | WaitKind::Rerun | WaitKind::Proof => wait.reason.text.clone(),
+            WaitKind::NodeLock
+            | WaitKind::StableState
+            | WaitKind::Rerun
+            | WaitKind::Proof
+            | WaitKind::Staged
+            | WaitKind::Applied => wait.reason.text.clone(),
         };
         let time = match (wait.reason.gives_up_at, wait.until) {
             (Some(end), _) => format!("{} left", text::left(now, end)),

@@ -225,6 +225,8 @@ fn wait_words(wait: &WaitView) -> String {
         WaitKind::Cleaning => "waiting for the clean to end",
         WaitKind::Rerun => "waiting before the next attempt",
         WaitKind::Proof => "waiting for the fleet view of Ironic",
+        WaitKind::Staged => "waiting for the BMC to schedule its job",
+        WaitKind::Applied => "the host boots to apply staged settings",
         // These say it themselves.
         WaitKind::StableState | WaitKind::PowerOn | WaitKind::Inspection => return text.clone(),
     };

@@ -3,6 +3,7 @@
 //! Reads like the runbook: the phases in their order (G1), what gates them (G2), and where they wait. Everything that
 //! touches a system is an activity; everything that waits is a timer of the journal.
 
+mod bmc;
 mod cleaning;
 mod guard;
 mod inspection;
@@ -173,47 +174,12 @@ impl<C: Cx> Enrollment<C> {
         if prepared.needs_reset {
             self.reset_bmc().await?;
         }
-        let input = ConfigureBmcIn {
-            target: self.target.clone(),
-            vendor: prepared.vendor.clone(),
-            restrict_boot: options.restrict_boot,
-        };
-        let out = self.ask::<ConfigureBmc>(PHASE, 1800, input).await?;
+        let changed = self.configure_bmc(&prepared).await?;
         self.add_tag(PHASE, &options.bmc_tag).await?;
-        let what = if out.changed.is_empty() {
-            "was right already".to_owned()
-        } else {
-            format!("{} changed", out.changed.join(", "))
-        };
+        let what =
+            if changed.is_empty() { "was right already".to_owned() } else { format!("{} changed", changed.join(", ")) };
         self.done(PHASE, format!("{}: {what}", prepared.vendor));
         Ok(())
-    }
-
-    /// Asks for a cold reset, and waits until the BMC went away and came back (B4).
-    async fn reset_bmc(&self) -> Result<(), ActivityError> {
-        const PHASE: Phase = Phase::Bmc;
-        self.ask::<ResetBmc>(PHASE, 300, self.target.clone()).await?;
-        let since = self.cx.now();
-        let mut patience = Patience::until(since, Duration::from_secs(15 * 60), self.poll_first(), self.poll_max());
-        let mut seen_away = false;
-        loop {
-            let input = BmcBackIn { target: self.target.clone(), since, seen_away, asked_at: Some(self.cx.now()) };
-            let look = self.ask::<BmcBack>(PHASE, 120, input).await?;
-            if look.back {
-                return Ok(());
-            }
-            seen_away |= look.away;
-            let text = format!("the BMC restarts: {}", look.note);
-            if !patience.wait(&self.cx, PHASE, crate::domain::event::WaitKind::StableState, &text).await? {
-                return Err(Failure::new(
-                    FailureCode::BmcResetTimeout,
-                    PHASE,
-                    format!("the BMC of '{}' did not come back after its reset: {}", self.target.host, look.note),
-                    "look whether the BMC has power and link; take AC power from the tray for a minute if it stays dark, then retry",
-                )
-                .into());
-            }
-        }
     }
 
     /// The only way from `staged` back to `active`, so no gate switches it off (A2).

@@ -1,0 +1,139 @@
+//! The BMC's steps between its credential and its tag: restart, settings, what is staged for the host's next boot.
+
+use std::time::Duration;
+
+use super::Enrollment;
+use super::node::words;
+use super::patience::Patience;
+use crate::domain::event::WaitKind;
+use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::phase::Phase;
+use crate::workflows::cx::{ActivityError, Cx};
+use crate::workflows::defs::*;
+
+const PHASE: Phase = Phase::Bmc;
+
+impl<C: Cx> Enrollment<C> {
+    /// Converges the settings of a BMC in the order of B2; what was changed.
+    pub(super) async fn configure_bmc(&self, bmc: &PrepareBmcOut) -> Result<Vec<String>, ActivityError> {
+        if !bmc.stages {
+            return self.configure_part(bmc, BmcPart::Whole).await;
+        }
+        let mut changed = self.configure_part(bmc, BmcPart::Settings).await?;
+        changed.extend(self.stage_bmc().await?);
+        changed.extend(self.configure_part(bmc, BmcPart::Monitoring).await?);
+        Ok(changed)
+    }
+
+    async fn configure_part(&self, bmc: &PrepareBmcOut, part: BmcPart) -> Result<Vec<String>, ActivityError> {
+        let input = ConfigureBmcIn {
+            target: self.target.clone(),
+            vendor: bmc.vendor.clone(),
+            restrict_boot: self.request.options.restrict_boot,
+            part,
+        };
+        Ok(self.ask::<ConfigureBmc>(PHASE, 1800, input).await?.changed)
+    }
+
+    /// Stages firmware attributes and boot order, restarts the host once they are bound to its next boot and not sooner, and
+    /// waits until they are applied (B8, B9).
+    async fn stage_bmc(&self) -> Result<Vec<String>, ActivityError> {
+        let restrict_boot = self.request.options.restrict_boot;
+        let input = StageBmcIn { target: self.target.clone(), restrict_boot };
+        let staged = self.ask::<StageBmc>(PHASE, 900, input).await?;
+        if !staged.needs_boot {
+            return Ok(staged.changed);
+        }
+        let ask =
+            |booted| StagedBmcIn { target: self.target.clone(), restrict_boot, jobs: staged.jobs.clone(), booted };
+        let budgets = &self.request.options.budgets;
+        let patience =
+            |budget| Patience::until(self.cx.now(), budget, self.poll_first(), self.poll_max().max(self.poll_first()));
+        let mut waits = patience(budgets.staged);
+        let carried = loop {
+            let look = self.ask::<StagedBmc>(PHASE, 300, ask(false)).await?;
+            match look.stage {
+                BmcStage::Scheduled => break false,
+                BmcStage::Running | BmcStage::Applied => break true,
+                BmcStage::Waiting => {}
+            }
+            let text = format!("staged settings are not bound to the next boot yet: {}", look.note);
+            if !waits.wait(&self.cx, PHASE, WaitKind::Staged, &text).await? {
+                self.ask::<WithdrawBmc>(PHASE, 300, ask(false)).await?;
+                return Err(self.not_scheduled(&look.note).into());
+            }
+        };
+        if carried {
+            self.note(
+                "bmc",
+                "another restart has carried the staged settings in: the host is not restarted for them".into(),
+            );
+        } else {
+            self.ask::<RestartHost>(PHASE, 300, self.target.clone()).await?;
+        }
+        let mut waits = patience(budgets.applied);
+        loop {
+            let look = self.ask::<StagedBmc>(PHASE, 300, ask(true)).await?;
+            if look.stage == BmcStage::Applied {
+                return Ok(staged.changed);
+            }
+            let text = format!("the host boots to apply staged settings: {}", look.note);
+            if !waits.wait(&self.cx, PHASE, WaitKind::Applied, &text).await? {
+                return Err(self.not_applied(&look.note).into());
+            }
+        }
+    }
+
+    fn not_scheduled(&self, note: &str) -> Failure {
+        let host = &self.target.host;
+        Failure::new(
+            FailureCode::BmcJobNotScheduled,
+            PHASE,
+            format!(
+                "the BMC of '{host}' did not bind the staged settings to the next boot within {}: {note}; they were taken \
+                 back, and the host was not restarted",
+                words(self.request.options.budgets.staged)
+            ),
+            format!("close what uses the Lifecycle Controller of '{host}' (its F10 screen, an inventory), then retry"),
+        )
+    }
+
+    fn not_applied(&self, note: &str) -> Failure {
+        let host = &self.target.host;
+        Failure::new(
+            FailureCode::BmcJobFailed,
+            PHASE,
+            format!(
+                "the staged settings of '{host}' were not applied within {}: {note}",
+                words(self.request.options.budgets.applied)
+            ),
+            format!("look at the screen of '{host}': a boot that stands still applies nothing; then retry"),
+        )
+    }
+
+    /// Asks for a cold reset, and waits until the BMC went away and came back (B4).
+    pub(super) async fn reset_bmc(&self) -> Result<(), ActivityError> {
+        self.ask::<ResetBmc>(PHASE, 300, self.target.clone()).await?;
+        let since = self.cx.now();
+        let mut patience = Patience::until(since, Duration::from_secs(15 * 60), self.poll_first(), self.poll_max());
+        let mut seen_away = false;
+        loop {
+            let input = BmcBackIn { target: self.target.clone(), since, seen_away, asked_at: Some(self.cx.now()) };
+            let look = self.ask::<BmcBack>(PHASE, 120, input).await?;
+            if look.back {
+                return Ok(());
+            }
+            seen_away |= look.away;
+            let text = format!("the BMC restarts: {}", look.note);
+            if !patience.wait(&self.cx, PHASE, WaitKind::StableState, &text).await? {
+                return Err(Failure::new(
+                    FailureCode::BmcResetTimeout,
+                    PHASE,
+                    format!("the BMC of '{}' did not come back after its reset: {}", self.target.host, look.note),
+                    "look whether the BMC has power and link; take AC power from the tray for a minute if it stays dark, then retry",
+                )
+                .into());
+            }
+        }
+    }
+}
