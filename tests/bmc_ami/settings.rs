@@ -205,7 +205,11 @@ async fn a_slot_that_cannot_be_read_is_left_out_and_the_internal_account_is_left
         json!({"UserName": "ipmi_exporter", "Password": "sensors-2026-ok", "RoleId": "ReadOnly", "Enabled": true});
     rig.redfish.post(&found.path, &user).await.unwrap();
     let again = accounts::read(&rig.redfish, &root).await.unwrap().unwrap();
-    assert_eq!(accounts::types_of(again.of("ipmi_exporter").unwrap()).unwrap(), ["Redfish"]);
+    let account = again.of("ipmi_exporter").unwrap();
+    assert_eq!(accounts::types_of(account).unwrap(), ["Redfish"]);
+    let typed = Ami.has_account_types();
+    let wanted = accounts::WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly", typed };
+    assert!(accounts::differences(account, &wanted).is_empty());
     rig.as_user("ipmi_exporter", "sensors-2026-ok").get(MANAGER).await.unwrap();
 }
 

@@ -83,7 +83,7 @@ async fn a_password_that_the_policy_refuses_changes_nothing() {
 
 #[tokio::test]
 async fn where_accounts_are_created_no_place_is_free_and_where_they_are_places_the_first_unused_is() {
-    let wanted = WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly" };
+    let wanted = WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly", typed: true };
     let types = ["IPMI".to_owned()];
     let body = creation(&wanted, "sensors-2026-ok", Some(&types));
     let listed = |rig: &Rig| {
@@ -115,7 +115,7 @@ async fn where_accounts_are_created_no_place_is_free_and_where_they_are_places_t
 #[tokio::test]
 async fn a_user_without_ipmi_is_mended_with_the_password_along() {
     let rig = fresh(&[]).await;
-    let wanted = WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly" };
+    let wanted = WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly", typed: true };
     let accounts_path = "/redfish/v1/AccountService/Accounts";
     rig.redfish.post(accounts_path, &creation(&wanted, "sensors-2026-ok", None)).await.unwrap();
     let account = rig.redfish.get(&format!("{accounts_path}/2")).await.unwrap();

@@ -61,7 +61,8 @@ pub(super) async fn ensure(
     at: At<'_>,
     credential: Credential,
 ) -> Result<Done, Trouble> {
-    let wanted = WantedAccount { username: credential.username.clone(), role: ROLE };
+    let typed = dialect.has_account_types();
+    let wanted = WantedAccount { username: credential.username.clone(), role: ROLE, typed };
     let user = User { bmc, manager: at.manager, wanted, credential };
     let Some(account) = accounts.of(&user.wanted.username) else {
         let made = match dialect.free_place(accounts) {
@@ -116,7 +117,7 @@ impl User<'_> {
         let redfish = &self.bmc.redfish;
         let ipmi = ["IPMI".to_owned()];
         // Firmware that knows types has separate users for IPMI and Redfish, and gives a new one Redfish only.
-        let mut types = accounts.have_types().then_some(&ipmi[..]);
+        let mut types = (self.wanted.typed && accounts.have_types()).then_some(&ipmi[..]);
         loop {
             let error = match redfish.post(&accounts.path, &creation(&self.wanted, self.password(), types)).await {
                 Ok(_) => None,
@@ -152,7 +153,7 @@ impl User<'_> {
     async fn fill(&self, place: &Resource) -> Result<Resource, Trouble> {
         let redfish = &self.bmc.redfish;
         let ipmi = ["IPMI".to_owned()];
-        let types = types_of(place).map(|_| &ipmi[..]);
+        let types = types_of(place).filter(|_| self.wanted.typed).map(|_| &ipmi[..]);
         redfish.patch(&place.path, &creation(&self.wanted, self.password(), types)).await?;
         let now = redfish.get(&place.path).await?;
         if now.text("UserName").as_deref() != Some(&*self.wanted.username) {

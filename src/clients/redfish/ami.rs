@@ -36,6 +36,11 @@ impl Dialect for Ami {
         Box::pin(locate(at.redfish, at.manager, wanted))
     }
 
+    /// All accounts are `Redfish`, those of IPMI too: they are one table, and the word cannot be changed.
+    fn has_account_types(&self) -> bool {
+        false
+    }
+
     fn staging(&self) -> Option<&dyn Staging> {
         Some(self)
     }
