@@ -1,5 +1,6 @@
 //! The BMCs of the lab: one Redfish server per machine, on the machine's own loopback address.
 
+mod dell;
 mod login;
 mod said;
 mod settings;

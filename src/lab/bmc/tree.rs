@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Reply;
+use super::dell::Dell;
 use super::login::Sessions;
 use super::said::Refusal;
 use super::settings::Settings;
@@ -17,7 +18,8 @@ use crate::lab::machine::{Machine, PowerAction, Vendor};
 pub(super) fn tree(vendor: Vendor) -> Option<&'static dyn Tree> {
     match vendor {
         Vendor::Supermicro => Some(&Supermicro),
-        Vendor::Lenovo | Vendor::Dell | Vendor::Ami => None,
+        Vendor::Dell => Some(&Dell),
+        Vendor::Lenovo | Vendor::Ami => None,
     }
 }
 
