@@ -8,6 +8,7 @@ pub mod address;
 pub mod collection;
 pub mod condition;
 pub mod converge;
+pub mod dell;
 pub mod dialect;
 pub mod error;
 pub mod host;
