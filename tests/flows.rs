@@ -6,6 +6,7 @@ mod world;
 use jiff::Span;
 use muster::domain::event::{Body, Event as Journal, Outcome};
 use muster::domain::ids::RunId;
+use muster::domain::request::EnrollParams;
 use muster::tui::action::{Where, here};
 use muster::tui::effect::{Effect, LogScroll};
 use muster::tui::event::{Ending, Event, Key, Refused};
@@ -19,7 +20,7 @@ use muster::tui::view::{LogPane, draw};
 use muster::tui::widgets::pen::Skin;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use world::{console, failed_run, go, live_run, press, run_id};
+use world::{console, failed_run, go, live_run, plan_of, press, run_id};
 
 /// The last frame as text.
 fn screen(model: &Model) -> String {
@@ -147,6 +148,64 @@ fn the_launch_dialog_starts_one_host_with_the_switches_that_were_set() {
     let effects = update(&mut model, Event::Submitted { host: "gpu-b07-33".into(), of: None, open: true, answer });
     assert_eq!(effects, [Effect::LoadRun(run_id(0xabc))]);
     assert_eq!(here(&model), Where::Run);
+}
+
+/// Proves: D6, G14
+#[test]
+fn the_plan_of_a_launch_shows_what_would_be_uploaded_beside_what_is_there() {
+    let mut model = console(100, 32);
+    let effects = {
+        press(&mut model, "j e");
+        press(&mut model, "p")
+    };
+    let [Effect::Plan { host, params }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!((host.as_str(), params.force_inspection), ("gpu-b07-33", false));
+    assert_shows(&model, "nothing is written");
+    // A plan with other switches than those that are set is of no use any more.
+    let other = EnrollParams { force_inspection: true, ..params.clone() };
+    let planned = |params: &EnrollParams, plan| Event::Planned { host: host.clone(), params: params.clone(), plan };
+    update(&mut model, planned(&other, Ok(plan_of("gpu-b07-33"))));
+    assert_shows(&model, "nothing is written");
+    assert_eq!(update(&mut model, planned(params, Ok(plan_of("gpu-b07-33")))), []);
+    assert_shows(&model, "3 writes, 18 reads");
+    assert_shows(&model, "-   fixed-address 10.10.8.34;");
+    assert_shows(&model, "+   fixed-address 10.10.8.33;");
+    press(&mut model, "G");
+    assert_shows(&model, "finalize");
+    // Back at the switches as they were, and on from there.
+    press(&mut model, "esc");
+    assert_eq!(here(&model), Where::Launch);
+    press(&mut model, "p");
+    let effects = press(&mut model, "enter");
+    assert!(matches!(effects.as_slice(), [Effect::Submit { host, .. }] if host == "gpu-b07-33"), "{effects:?}");
+}
+
+/// Proves: G14
+#[test]
+fn the_plans_of_a_batch_are_looked_through_host_by_host_and_a_refusal_says_what_to_mend() {
+    let mut model = console(100, 32);
+    for host in ["gpu-b07-37", "gpu-b07-33"] {
+        go(&mut model, host);
+        press(&mut model, "space");
+    }
+    press(&mut model, "e");
+    let host_of = |effects: &[Effect]| match effects {
+        [Effect::Plan { host, .. }] => host.clone(),
+        other => panic!("{other:?}"),
+    };
+    let first = host_of(&press(&mut model, "p"));
+    let second = host_of(&press(&mut model, "l"));
+    assert_ne!(first, second);
+    assert_eq!(press(&mut model, "l"), [], "the last one holds");
+    let refused = Refused { code: "x".into(), message: "NetBox\u{1b} is away".into(), action: "wait for it".into() };
+    let Some(Popup::Plan(popup)) = &model.popup else { panic!() };
+    let params = popup.launch.read_params();
+    // The answer for the host that was looked at before comes late.
+    update(&mut model, Event::Planned { host: first, params: params.clone(), plan: Ok(plan_of("x")) });
+    assert_shows(&model, "nothing is written");
+    update(&mut model, Event::Planned { host: second, params, plan: Err(refused) });
+    assert_shows(&model, "NetBox\u{fffd} is away");
+    assert_shows(&model, "wait for it");
 }
 
 /// Proves: U2, S1

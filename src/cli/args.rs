@@ -312,6 +312,7 @@ mod tests {
         use Action::*;
         match action {
             Enroll | Start => Some("muster enroll gpu-1 gpu-2 --force-inspection --max-attempts 2 --json"),
+            Plan => Some("muster plan gpu-1 --force-inspection --json"),
             Retry => Some("muster runs retry 3f2a --json"),
             RetryForced => Some("muster runs retry 3f2a --force-inspection --json"),
             Cancel => Some("muster runs cancel 3f2a --json"),

@@ -6,8 +6,7 @@ use super::args::{Place, Plan as Arguments};
 use super::exit::{Ending, Exit};
 use super::{list, log, open, output};
 use crate::app::Planner;
-use crate::domain::lines::{diff, has_lines};
-use crate::domain::plan::{Plan, PlannedPhase, PlannedStep, what};
+use crate::domain::plan::{LineKind, Plan, PlanLine};
 use crate::domain::request::EnrollParams;
 use crate::domain::text::neutralize;
 
@@ -42,44 +41,18 @@ pub async fn plan(place: &Place, command: Arguments) -> Result<Exit, Ending> {
 
 /// A plan on a page.
 fn page(plan: &Plan) -> Vec<String> {
-    let reads: u32 = plan.phases.iter().map(|phase| phase.reads).sum();
-    let writes = match plan.writes {
-        0 => "nothing would be written".to_owned(),
-        1 => "1 write".to_owned(),
-        n => format!("{n} writes"),
+    let line = |PlanLine { kind, text }| match kind {
+        LineKind::Phase | LineKind::Off => format!("  {text}"),
+        LineKind::Write => format!("    write  {text}"),
+        LineKind::Same => format!("             {text}"),
+        LineKind::Gone => format!("           - {text}"),
+        LineKind::New => format!("           + {text}"),
+        LineKind::Wait => format!("    wait   {text}"),
+        LineKind::Warning => format!("    !      {text}"),
+        LineKind::Note => format!("           {text}"),
+        LineKind::Unforeseen => format!("    ?      {text}"),
+        LineKind::Fails => format!("    x      {text}"),
     };
-    let mut lines = vec![format!("{}: {writes}, {reads} reads", neutralize(&plan.host))];
-    for PlannedPhase { phase, gate, reads, steps } in &plan.phases {
-        let reads = if *reads == 0 { String::new() } else { format!("{reads} reads") };
-        lines.push(format!("  {:<15} {:<8} {reads}", phase.label(), gate.as_str()).trim_end().to_owned());
-        for step in steps {
-            lines.push(neutralize(&line(step)).into_owned());
-            if step.write && has_lines(&step.before, &step.after) {
-                let changes = diff(&step.before, &step.after);
-                lines.extend(changes.into_iter().map(|(sign, line)| format!("           {} {line}", sign.as_str())));
-            }
-        }
-    }
-    lines
-}
-
-fn line(step: &PlannedStep) -> String {
-    let PlannedStep { system, what, target, before, after, write } = step;
-    match (write, what.as_str()) {
-        (true, what::COMMAND) => format!("    write  {system}: {target}: run '{after}'"),
-        (true, _) if has_lines(before, after) => match before.contains('\n') {
-            true => format!("    write  {system}: {target}: {what}"),
-            false => format!("    write  {system}: {target}: {what} ({before})"),
-        },
-        (true, _) if before.is_empty() => format!("    write  {system}: {target}: {what} → {after}"),
-        (true, _) => format!("    write  {system}: {target}: {what}: {before} → {after}"),
-        (false, what::WAIT) => format!("    wait   {system}: {before}, {after}"),
-        (false, what::WARNING) => format!("    !      {after}"),
-        (false, what::NOTE) => format!("           {system}: {after}"),
-        (false, what::SKIPPED) => format!("           {after}"),
-        (false, what::NOT_FORESEEN) => format!("    ?      {what}: {after}"),
-        (false, what::FAILS) => format!("    x      {what}: {before}: {after}"),
-        (false, _) if before.is_empty() => format!("           {system}: {what}: {after}"),
-        (false, _) => format!("           {system}: {what}: {before} → {after}"),
-    }
+    let head = format!("{}: {}", neutralize(&plan.host), plan.summary());
+    std::iter::once(head).chain(plan.lines().into_iter().map(line)).collect()
 }

@@ -39,6 +39,7 @@ pub enum Action {
     Help,
     Sync,
     Toggle,
+    Plan,
     Start,
     Choose,
     Other,
@@ -57,6 +58,7 @@ pub enum Where {
     Filter,
     Help,
     Launch,
+    Plan,
     Confirm,
     Palette,
 }
@@ -83,10 +85,10 @@ impl Def {
     }
 }
 
-use Where::{Confirm, Filter, Fleet, Help, Launch, Log, Palette, Run};
+use Where::{Confirm, Filter, Fleet, Help, Launch, Log, Palette, Plan, Run};
 const VIEWS: &[Where] = &[Fleet, Run, Log];
-const EVERYWHERE: &[Where] = &[Fleet, Run, Log, Filter, Help, Launch, Confirm, Palette];
-const SCROLLS: &[Where] = &[Fleet, Run, Log, Help, Launch];
+const EVERYWHERE: &[Where] = &[Fleet, Run, Log, Filter, Help, Launch, Plan, Confirm, Palette];
+const SCROLLS: &[Where] = &[Fleet, Run, Log, Help, Launch, Plan];
 const TYPED: &[Where] = &[Palette, Filter];
 
 const fn def(
@@ -137,7 +139,8 @@ pub const TABLE: &[Def] = &[
     def(Action::Palette, "command", "do anything by its name", &[":"], VIEWS).footer(),
     def(Action::Help, "help", "keys that work here, signs and codes on the screen", &["?"], VIEWS).palette().footer(),
     def(Action::Toggle, "switch", "flip the switch, one attempt more", &["space"], &[Launch]).footer(),
-    def(Action::Start, "start", "start the hosts that may go", &["enter"], &[Launch]).acts().footer(),
+    def(Action::Plan, "plan", "what would be read, written and waited for", &["p"], &[Launch]).footer(),
+    def(Action::Start, "start", "start the hosts that may go", &["enter"], &[Launch, Plan]).acts().footer(),
     def(Action::Choose, "choose", "do what the focused button says", &["enter"], &[Confirm]).acts().footer(),
     def(Action::Other, "other button", "focus the other button", &["tab", "left", "right", "h", "l", "shift-tab"], &[Confirm]).footer(),
     def(Action::RunCommand, "run", "run the command", &["enter"], &[Palette]).acts().footer(),
@@ -146,8 +149,8 @@ pub const TABLE: &[Def] = &[
     def(Action::Down, "down", "one line down", &["j", "down"], SCROLLS),
     def(Action::Up, "up", "one line up", &["up", "ctrl-p"], TYPED),
     def(Action::Down, "down", "one line down", &["down", "ctrl-n"], TYPED),
-    def(Action::Left, "left", "close the place, one attempt less", &["h", "left"], &[Fleet, Run, Launch]),
-    def(Action::Right, "right", "open the place, one attempt more", &["l", "right"], &[Fleet, Run, Launch]),
+    def(Action::Left, "left", "close the place, one attempt less, the host before", &["h", "left"], &[Fleet, Run, Launch, Plan]),
+    def(Action::Right, "right", "open the place, one attempt more, the next host", &["l", "right"], &[Fleet, Run, Launch, Plan]),
     def(Action::Down, "next field", "the next field", &["tab"], &[Launch]),
     def(Action::Up, "field before", "the field before", &["shift-tab"], &[Launch]),
     def(Action::First, "first", "the first line", &["g g", "home"], SCROLLS),
@@ -180,6 +183,7 @@ pub fn here(model: &Model) -> Where {
     match &model.popup {
         Some(Popup::Help { .. }) => Help,
         Some(Popup::Launch(_)) => Launch,
+        Some(Popup::Plan(_)) => Plan,
         Some(Popup::Confirm(_)) => Confirm,
         Some(Popup::Palette(_)) => Palette,
         None if model.screens.is_empty() && model.fleet.filtering => Filter,
@@ -229,6 +233,10 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
                 Some(format!("{} has no run yet: press e to enroll it", host.device.name))
             }
             Some(_) => None,
+        },
+        Action::Plan => match &model.popup {
+            Some(Popup::Launch(launch)) => launch.obstacle(),
+            _ => None,
         },
         Action::Mark if model.fleet.host().is_none() => no_host(),
         Action::Copy if model.target().is_none() && model.run_screen().is_none() => no_host(),

@@ -14,6 +14,11 @@ pub enum Effect {
         params: EnrollParams,
         open: bool,
     },
+    /// Make the plan of a host's enrollment; it comes as `Event::Planned`.
+    Plan {
+        host: String,
+        params: EnrollParams,
+    },
     /// Start the first of these alone; the others begin when it has succeeded, and end with it when it has not. What became
     /// of each comes as `Event::Submitted`.
     SubmitBehindCanary {

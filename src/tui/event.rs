@@ -10,7 +10,9 @@ use super::model::host::{Host, SystemHealth};
 use crate::app::Role;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
+use crate::domain::plan::Plan;
 use crate::domain::queue::Queued;
+use crate::domain::request::EnrollParams;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +68,12 @@ pub enum Event {
         /// Show the run at once.
         open: bool,
         answer: Result<RunId, Refused>,
+    },
+    /// The plan of a host's enrollment with these switches.
+    Planned {
+        host: String,
+        params: EnrollParams,
+        plan: Result<Plan, Refused>,
     },
     /// What became of something else that was asked for.
     Answered(Result<String, Refused>),

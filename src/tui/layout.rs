@@ -6,6 +6,7 @@ use super::action::{self, Action, Def};
 use super::keymap;
 use super::model::fleet::Pane;
 use super::model::help;
+use super::model::plan::PlanPopup;
 use super::model::run_screen::{self, RunPane};
 use super::model::{Model, Popup};
 use super::text;
@@ -253,6 +254,16 @@ pub fn popup(model: &Model, width: u16, height: u16) -> Rect {
     let (w, h) = (width.min(area.width), height.min(area.height));
     let y = area.y.saturating_add((area.height - h) / 3);
     Rect::new(area.x.saturating_add((area.width - w) / 2), y, w, h)
+}
+
+/// The plan's frame: heading, lines, and what keys do.
+pub fn plan(model: &Model, popup: &PlanPopup) -> Rect {
+    self::popup(model, 110, u16::try_from(popup.len()).unwrap_or(u16::MAX).saturating_add(4))
+}
+
+/// How many lines of a plan show.
+pub fn plan_rows(model: &Model, popup: &PlanPopup) -> usize {
+    usize::from(plan(model, popup).height.saturating_sub(4))
 }
 
 /// The help's frame.

@@ -143,6 +143,21 @@ impl Outside {
         });
     }
 
+    /// Makes a plan. Nothing is written for it (G14).
+    pub fn plan(&mut self, host: String, params: EnrollParams) {
+        let (app, runtime) = (self.app.clone(), tokio::runtime::Handle::current());
+        self.spawn(async move {
+            let (of, with) = (host.clone(), params.clone());
+            // A workflow stays in one thread.
+            let made = spawn_blocking(move || runtime.block_on(app.plan(&of, with))).await;
+            let plan = match made {
+                Ok(made) => made.map_err(|e| refused_submission(&e)),
+                Err(error) => Err(refused("internal", &error)),
+            };
+            Event::Planned { host, params, plan }
+        });
+    }
+
     /// Judges them once more, and starts all of them or none.
     pub fn submit_behind_canary(&mut self, hosts: Vec<String>, params: EnrollParams) {
         let (app, user, events) = (self.app.clone(), self.user.clone(), self.events.clone());

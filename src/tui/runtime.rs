@@ -156,6 +156,7 @@ impl Console {
     fn carry_out(&mut self, effect: Effect) -> Result<(), TuiError> {
         match effect {
             Effect::Submit { host, params, open } => self.outside.submit(host, params, open),
+            Effect::Plan { host, params } => self.outside.plan(host, params),
             Effect::SubmitBehindCanary { hosts, params } => self.outside.submit_behind_canary(hosts, params),
             Effect::Retry { run, host, force_inspection, open } => {
                 self.outside.retry(run, host, force_inspection, open)

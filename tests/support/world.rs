@@ -1,6 +1,9 @@
 //! One invented site with something wrong in it: hosts, runs as the engine journals them, and consoles that show them.
 
 use jiff::Timestamp;
+#[path = "plan_page.rs"]
+mod plan_page;
+
 use muster::app::{Leader, Role};
 use muster::config::settings::default_options;
 use muster::domain::device::{Device, IronicRef, Proof};
@@ -17,9 +20,10 @@ use muster::domain::request::{EnrollParams, EnrollRequest, Routing, SiteOptions}
 use muster::domain::run_view::RunState;
 use muster::domain::verify::{Check, Verdict, Verification};
 use muster::tui::event::{Event, Key, Refused};
-use muster::tui::model::Model;
 use muster::tui::model::host::{Host, LastRun, SystemHealth};
+use muster::tui::model::{Model, Popup};
 use muster::tui::update::update;
+pub use plan_page::plan_of;
 use uuid::Uuid;
 
 /// The moment of every picture.
@@ -670,6 +674,14 @@ pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
         update(&mut model, Event::Paste("r\ne\n".into()));
         model
     };
+    let plan = || {
+        let mut model = console(width, height);
+        press(&mut model, "j e p");
+        let Some(Popup::Plan(popup)) = &model.popup else { unreachable!("p opens the plan") };
+        let (host, params) = ("gpu-b07-33".to_owned(), popup.launch.read_params());
+        update(&mut model, Event::Planned { plan: Ok(plan_of(&host)), host, params });
+        model
+    };
     let follows = || {
         let mut model = console(width, height);
         let leader = Leader { pid: 4711, host: "ops-1".into(), since: before(5400), user: Some("eve".into()) };
@@ -687,6 +699,7 @@ pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
         ("fleet-follows", follows()),
         ("launch", with("j e")),
         ("launch-batch", batch()),
+        ("launch-plan", plan()),
         ("run-links", live_run(width, height, "gpu-b07-39")),
         ("run-retry", live_run(width, height, "gpu-b07-21")),
         ("run-cleaning", live_run(width, height, "gpu-b07-31")),

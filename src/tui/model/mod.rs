@@ -8,6 +8,7 @@ pub mod input;
 pub mod launch;
 pub mod palette;
 pub mod place;
+pub mod plan;
 pub mod run_screen;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ use fleet::Fleet;
 use host::{Host, SystemHealth};
 use launch::Launch;
 use palette::Palette;
+use plan::PlanPopup;
 use run_screen::RunScreen;
 
 /// The whole state of the console.
@@ -83,6 +85,7 @@ pub enum Screen {
 pub enum Popup {
     Help { top: usize },
     Launch(Launch),
+    Plan(PlanPopup),
     Confirm(Confirm),
     Palette(Palette),
 }

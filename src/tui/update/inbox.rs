@@ -4,12 +4,14 @@ use super::run;
 use crate::app::Role;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
+use crate::domain::plan::Plan;
+use crate::domain::request::EnrollParams;
 use crate::domain::run_view::{RunState, RunView};
 use crate::domain::text::neutralize;
 use crate::tui::effect::Effect;
 use crate::tui::event::Refused;
 use crate::tui::model::host::{Host, LastRun, SystemHealth};
-use crate::tui::model::{Model, Screen, ToastKind};
+use crate::tui::model::{Model, Popup, Screen, ToastKind};
 
 /// Views of runs that are over are kept for so many runs besides those on the screen.
 const KEPT_RUNS: usize = 32;
@@ -68,6 +70,22 @@ pub(super) fn run_loaded(model: &mut Model, run: RunId, records: &[RunRecord]) -
     }
     model.runs.insert(run, view);
     settle(model, run);
+    Vec::new()
+}
+
+/// A plan that was asked for. It may come when nobody looks at it any more, or with other switches than are set now.
+pub(super) fn planned(
+    model: &mut Model,
+    host: &str,
+    params: &EnrollParams,
+    plan: Result<Plan, Refused>,
+) -> Vec<Effect> {
+    if let Some(Popup::Plan(popup)) = &mut model.popup
+        && popup.host().is_some_and(|candidate| candidate.host == host)
+        && popup.launch.read_params() == *params
+    {
+        popup.plan = Some(plan);
+    }
     Vec::new()
 }
 

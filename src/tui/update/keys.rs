@@ -165,8 +165,14 @@ fn log(action: Action) -> Vec<Effect> {
 
 /// One step out: dialog, message, filter, marks, view.
 fn back(model: &mut Model) -> Vec<Effect> {
-    if model.popup.take().is_some() {
-        return Vec::new();
+    match model.popup.take() {
+        // The plan lies on the dialog that it was asked from.
+        Some(Popup::Plan(plan)) => {
+            model.popup = Some(Popup::Launch(plan.launch));
+            return Vec::new();
+        }
+        Some(_) => return Vec::new(),
+        None => {}
     }
     if model.fleet.filtering && model.screens.is_empty() {
         model.fleet.filtering = false;
@@ -240,7 +246,7 @@ fn takes_text(model: &Model) -> bool {
         Some(Popup::Palette(_)) => true,
         Some(Popup::Launch(launch)) => launch.field == Field::NodeUuid,
         Some(Popup::Confirm(confirm)) => confirm.typed.is_some(),
-        Some(Popup::Help { .. }) => false,
+        Some(Popup::Help { .. } | Popup::Plan(_)) => false,
         None => action::here(model) == Where::Filter,
     }
 }

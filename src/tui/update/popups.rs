@@ -10,6 +10,7 @@ use crate::tui::model::input::Input;
 use crate::tui::model::launch::{Candidate, Field, Launch, Verdict};
 use crate::tui::model::palette::{self, Command};
 use crate::tui::model::place::Place;
+use crate::tui::model::plan::PlanPopup;
 use crate::tui::model::{Confirm, Model, Popup, ToastKind};
 
 /// Does an action of the dialog that is open.
@@ -31,6 +32,7 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             Vec::new()
         }
         Some(Popup::Launch(launch)) => launch_act(model, launch, action),
+        Some(Popup::Plan(plan)) => plan_act(model, plan, action),
         Some(Popup::Confirm(confirm)) => confirm_act(model, confirm, action),
         Some(Popup::Palette(palette)) => palette_act(model, palette, action),
         None => Vec::new(),
@@ -75,10 +77,42 @@ fn launch_act(model: &mut Model, mut launch: Launch, action: Action) -> Vec<Effe
             Field::NodeUuid => {}
             _ => launch.toggle(),
         },
+        Action::Plan => return ask_plan(model, PlanPopup::new(launch)),
         Action::Start => return start(model, launch),
         _ => {}
     }
     model.popup = Some(Popup::Launch(launch));
+    Vec::new()
+}
+
+/// Shows a plan, and asks for it.
+fn ask_plan(model: &mut Model, popup: PlanPopup) -> Vec<Effect> {
+    let params = popup.launch.read_params();
+    let asked = popup.host().map(|candidate| Effect::Plan { host: candidate.host.clone(), params });
+    model.popup = Some(Popup::Plan(popup));
+    asked.into_iter().collect()
+}
+
+fn plan_act(model: &mut Model, mut plan: PlanPopup, action: Action) -> Vec<Effect> {
+    let rows = layout::plan_rows(model, &plan);
+    let by = match action {
+        Action::Up => -1,
+        Action::Down => 1,
+        Action::HalfUp => -half(rows),
+        Action::HalfDown => half(rows),
+        Action::First => i64::MIN,
+        Action::Last => i64::MAX,
+        Action::Left | Action::Right => {
+            if plan.step(action == Action::Right) {
+                return ask_plan(model, plan);
+            }
+            0
+        }
+        Action::Start => return start(model, plan.launch),
+        _ => 0,
+    };
+    plan.top = moved(plan.top, by, plan.len().saturating_sub(rows) + 1);
+    model.popup = Some(Popup::Plan(plan));
     Vec::new()
 }
 

@@ -15,6 +15,7 @@ mod log;
 pub mod now;
 mod palette;
 mod phases;
+mod plan;
 mod run;
 mod table;
 mod toasts;
@@ -46,6 +47,7 @@ pub fn draw(model: &Model, skin: &Skin, log: &LogPane, buf: &mut Buffer) {
     match &model.popup {
         Some(Popup::Help { top }) => help::draw(&mut pen, model, *top),
         Some(Popup::Launch(launch)) => launch::draw(&mut pen, model, launch),
+        Some(Popup::Plan(popup)) => plan::draw(&mut pen, model, popup),
         Some(Popup::Confirm(confirm)) => confirm::draw(&mut pen, model, confirm),
         Some(Popup::Palette(palette)) => palette::draw(&mut pen, model, palette),
         None => {}
