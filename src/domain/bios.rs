@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Bios {
     /// As the last boot left them.
     pub now: BTreeMap<String, Value>,
-    /// What is staged for the next boot and differs from `now`.
+    /// What is staged for the next boot. `now` may have the same already: some firmware shows it before its time (Q14).
     pub staged: BTreeMap<String, Value>,
     /// What the registry says, by name; empty where it could not be read.
     pub rules: BTreeMap<String, Rule>,

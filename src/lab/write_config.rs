@@ -10,6 +10,7 @@ use toml::{Table, Value};
 use super::LabError;
 use super::build::{BMC_USER, bmc_password, bmc_user, secret};
 use super::dhcp_host;
+use super::machine::Vendor;
 use super::scenario::{IronicAuth, SiteScenario};
 use super::start::{IRONIC_USER, Lab, ironic_password};
 
@@ -42,6 +43,12 @@ impl Lab {
             let user = self.scenario.types.get(&host.device_type).map_or(BMC_USER, |model| bmc_user(model.bmc));
             let item = table([("username", user.into()), ("password", bmc_password(&host.name).into())]);
             vault.insert(format!("bmc-{}", host.name), item.into());
+        }
+        for vendor in [Vendor::Lenovo, Vendor::Dell, Vendor::Ami] {
+            let (user, password) = vendor.factory_login();
+            let word = serde_json::to_value(vendor).unwrap_or_default();
+            let item = format!("bmc-factory-{}", word.as_str().unwrap_or_default());
+            vault.insert(item, table([("username", user.into()), ("password", password.into())]).into());
         }
         let monitor = table([("username", "ipmi_exporter".into()), ("password", secret(&["ipmi"], 8).into())]);
         vault.insert("ipmi_exporter".into(), monitor.into());
@@ -160,6 +167,8 @@ impl Lab {
             ("poll_max_s", self.real(10.0, 0.05, 60.0)),
             ("proof_s", self.real(300.0, 10.0, 300.0)),
             ("outage_s", self.real(1800.0, 5.0, 1800.0)),
+            ("staged_s", self.real(600.0, 5.0, 600.0)),
+            ("applied_s", self.real(3600.0, 20.0, 3600.0)),
         ])
     }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::tree::{Reply, Tree, fixture, fixtures};
 
-fn resources(folder: &Path, prefix: &str, found: &mut Vec<String>) {
+pub fn resources(folder: &Path, prefix: &str, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

@@ -1,6 +1,7 @@
 //! The Redfish client: against captured trees, against the field's bugs, against real certificates.
 
 mod captured;
+mod dell;
 mod quirks;
 mod tls;
 mod tree;

@@ -34,8 +34,14 @@ async fn stage_by(bmc: &Bmc<'_>, restrict_boot: bool) -> Result<StageBmcOut, Tro
     host.wait_until_ready().await?;
     // The queue before the values: what a job holds may show as if it were in force already (Q14).
     let jobs = staging.jobs(host.at()).await?;
-    let ours = Ours::load(bmc)?;
-    if let Some(foreign) = jobs.iter().find(|job| job.state != JobState::Running && !ours.0.contains(&job.id)) {
+    let mut ours = Ours::load(bmc)?;
+    if ours.staging && !jobs.is_empty() {
+        // There was none when it was asked for, and its answer was lost.
+        ours = Ours { staging: false, jobs: jobs.iter().map(|job| job.id.clone()).collect() };
+        ours.keep(bmc).await?;
+        bmc.cx.note(BMC, "a job whose answer was lost is there, and is gone on with");
+    }
+    if let Some(foreign) = jobs.iter().find(|job| job.state != JobState::Running && !ours.jobs.contains(&job.id)) {
         return Err(host.foreign(foreign).into());
     }
     let wish = host.wish(staging, restrict_boot).await?;
@@ -54,14 +60,22 @@ async fn stage_by(bmc: &Bmc<'_>, restrict_boot: bool) -> Result<StageBmcOut, Tro
     if wish.words.is_empty() {
         return Ok(StageBmcOut { satisfied: wish.satisfied, skipped, needs_boot: wish.awaits_boot, ..nothing });
     }
+    Ours { staging: true, ..Ours::default() }.keep(bmc).await?;
     let staged = match staging.stage(host.at(), &wish.change).await {
         Ok(staged) => staged,
-        Err(RedfishError::Refused { status: 400.., reason, said, .. }) if said.mentions("already committed") => {
-            return Err(host.committed(&reason).into());
+        // Whether it was done is not known.
+        Err(lost @ RedfishError::Http(_)) => return Err(lost.into()),
+        Err(refused) => {
+            Ours::default().keep(bmc).await?;
+            return Err(match &refused {
+                RedfishError::Refused { reason, said, .. } if said.mentions("already committed") => {
+                    host.committed(reason).into()
+                }
+                _ => refused.into(),
+            });
         }
-        Err(error) => return Err(error.into()),
     };
-    Ours(staged.jobs.iter().cloned().collect()).keep(bmc).await?;
+    Ours { staging: false, jobs: staged.jobs.iter().cloned().collect() }.keep(bmc).await?;
     for (what, before, after) in &wish.words {
         bmc.cx.wrote(BMC, &bmc.target.host, what, before, after);
     }
@@ -353,25 +367,34 @@ fn text(value: &serde_json::Value) -> String {
 }
 
 /// Jobs that this program made on a BMC and has not seen the end of: no other may be touched, and none of these is made
-/// twice after a crash.
-#[derive(Default)]
-struct Ours(BTreeSet<String>);
+/// twice after a crash or a lost answer.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ours {
+    /// A change was asked for when the BMC had no job, and its answer is not known.
+    staging: bool,
+    jobs: BTreeSet<String>,
+}
 
 impl Ours {
+    /// Stands among the ids; no BMC names a job so.
+    const STAGING: &'static str = "?";
+
     fn key(bmc: &Bmc<'_>) -> String {
         format!("bmc.jobs.{}", bmc.target.netbox_id)
     }
 
     fn load(bmc: &Bmc<'_>) -> Result<Ours, Failure> {
         let kept = bmc.cx.env.store.get_meta(&Ours::key(bmc)).map_err(|error| store_failure(&error, bmc.phase))?;
-        Ok(Ours(kept.unwrap_or_default().split_whitespace().map(str::to_owned).collect()))
+        let mut jobs: BTreeSet<String> = kept.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+        Ok(Ours { staging: jobs.remove(Ours::STAGING), jobs })
     }
 
     async fn keep(&self, bmc: &Bmc<'_>) -> Result<(), Failure> {
-        let words = self.0.iter().cloned().collect::<Vec<_>>().join(" ");
-        if words.is_empty() && Ours::load(bmc)?.0.is_empty() {
+        if *self == Ours::load(bmc)? {
             return Ok(());
         }
+        let staging = self.staging.then_some(Ours::STAGING);
+        let words = staging.into_iter().chain(self.jobs.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
         let kept = bmc.cx.env.store.put_meta(&Ours::key(bmc), &words).await;
         kept.map_err(|error| store_failure(&error, bmc.phase))
     }

@@ -121,10 +121,12 @@ pub struct BootChange {
 }
 
 /// What staging brought.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Staged {
     /// Jobs that carry the change, by their ids. Empty: the BMC applies it at the next boot without one.
     pub jobs: Vec<String>,
+    /// What the BMC does not take before these jobs are done: to be staged then.
+    pub rest: Option<Change>,
 }
 
 /// A job of a BMC.

@@ -60,6 +60,17 @@ impl RedfishError {
         matches!(self, RedfishError::NotFound { .. }) || matches!(self, RedfishError::Refused { status: 405 | 501, .. })
     }
 
+    /// Whether the write meets settings that a job holds already: there is something to be done about that job, and no use in
+    /// asking again (Q24).
+    pub fn is_already_committed(&self) -> bool {
+        match self {
+            RedfishError::Refused { said, .. } => {
+                said.has("SYS011") || said.text.to_ascii_lowercase().contains("already committed")
+            }
+            _ => false,
+        }
+    }
+
     /// Whether one broken resource says nothing about the BMC as a whole: its collection can be read on without it. A
     /// lost connection, a refused login or a busy BMC is not of this kind (C-33).
     pub fn is_of_one_resource(&self) -> bool {

@@ -9,6 +9,7 @@ pub mod ami;
 pub mod collection;
 pub mod condition;
 pub mod converge;
+pub mod dell;
 pub mod dialect;
 pub mod error;
 pub mod firmware;

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use url::Url;
 
 use super::condition::{FirstForm, IfMatch, ladder};
@@ -261,6 +261,24 @@ impl Redfish {
             }
             other => other?,
         };
+        self.accepted(answer)
+    }
+
+    /// Asks an action that only tells something. `None`: it answered without a body, as every action does in a rehearsal.
+    pub async fn inquire(&self, path: &str, body: &Value) -> Result<Option<Map<String, Value>>, RedfishError> {
+        let call =
+            Call { method: Method::POST, path: path.to_owned(), body: Some(body), if_match: None, authenticated: true };
+        match self.ask(call).await?.json()? {
+            Value::Object(told) => Ok(Some(told)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Deletes a resource. Not repeated by itself after a lost answer.
+    pub async fn delete(&self, path: &str) -> Result<Accepted, RedfishError> {
+        let call =
+            Call { method: Method::DELETE, path: path.to_owned(), body: None, if_match: None, authenticated: true };
+        let answer = self.ask(call).await?;
         self.accepted(answer)
     }
 

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::Reply;
 use super::ami::Ami;
+use super::dell::Dell;
 use super::lenovo::Lenovo;
 use super::login::Sessions;
 use super::said::Refusal;
@@ -15,13 +16,13 @@ use super::supermicro::Supermicro;
 use crate::lab::clock::LabTime;
 use crate::lab::machine::{Machine, PowerAction, Vendor};
 
-/// The tree of a vendor; `None` where the lab has none.
-pub(super) fn tree(vendor: Vendor) -> Option<&'static dyn Tree> {
+/// The tree of a vendor.
+pub(super) fn tree(vendor: Vendor) -> &'static dyn Tree {
     match vendor {
-        Vendor::Supermicro => Some(&Supermicro),
-        Vendor::Lenovo => Some(&Lenovo),
-        Vendor::Ami => Some(&Ami),
-        Vendor::Dell => None,
+        Vendor::Supermicro => &Supermicro,
+        Vendor::Lenovo => &Lenovo,
+        Vendor::Dell => &Dell,
+        Vendor::Ami => &Ami,
     }
 }
 

@@ -8,10 +8,13 @@ use super::patience::Patience;
 use crate::domain::event::WaitKind;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
-use crate::workflows::cx::{ActivityError, Cx};
+use crate::workflows::cx::{ActivityError, ActivityOptions, Cx, RetryPolicy};
 use crate::workflows::defs::*;
 
 const PHASE: Phase = Phase::Bmc;
+
+/// More boots than any change takes: one for what was there, one for what was staged, one where the first was not whole.
+const ROUNDS: u32 = 3;
 
 impl<C: Cx> Enrollment<C> {
     /// Converges the settings of a BMC in the order of B2; what was changed.
@@ -35,17 +38,40 @@ impl<C: Cx> Enrollment<C> {
         Ok(self.ask::<ConfigureBmc>(PHASE, 1800, input).await?.changed)
     }
 
-    /// Stages firmware attributes and boot order, restarts the host once they are bound to its next boot and not sooner, and
-    /// waits until they are applied (B8, B9).
+    /// Stages firmware attributes and boot order, and waits until the host has booted with them. Rounds: what was staged by
+    /// a run of before, or by a restart that came between, is applied first, and what still differs then is staged after it.
     async fn stage_bmc(&self) -> Result<Vec<String>, ActivityError> {
         let restrict_boot = self.request.options.restrict_boot;
-        let input = StageBmcIn { target: self.target.clone(), restrict_boot };
-        let staged = self.ask::<StageBmc>(PHASE, 900, input).await?;
-        if !staged.needs_boot {
-            return Ok(staged.changed);
+        let mut changed = Vec::new();
+        for _ in 0..ROUNDS {
+            let input = StageBmcIn { target: self.target.clone(), restrict_boot };
+            let staged = self.ask::<StageBmc>(PHASE, 900, input).await?;
+            changed.extend(staged.changed);
+            if !staged.needs_boot {
+                return Ok(changed);
+            }
+            if let Err(error) = self.boot_with(&staged.jobs).await {
+                self.take_back(staged.jobs).await;
+                return Err(error);
+            }
         }
-        let ask =
-            |booted| StagedBmcIn { target: self.target.clone(), restrict_boot, jobs: staged.jobs.clone(), booted };
+        let host = &self.target.host;
+        Err(Failure::new(
+            FailureCode::BmcSettingNotApplied,
+            PHASE,
+            format!(
+                "'{host}' has booted {ROUNDS} times with staged settings, and they are still not as they should be"
+            ),
+            format!(
+                "look in the setup of '{host}' for what changes its boot order or firmware settings back, then retry"
+            ),
+        )
+        .into())
+    }
+
+    /// Restarts the host once what is staged is bound to its next boot, and not sooner, and waits until it is applied (B8, B9).
+    async fn boot_with(&self, jobs: &[String]) -> Result<(), ActivityError> {
+        let ask = |booted| self.staged_in(jobs.to_vec(), booted);
         let budgets = &self.request.options.budgets;
         let patience =
             |budget| Patience::until(self.cx.now(), budget, self.poll_first(), self.poll_max().max(self.poll_first()));
@@ -59,7 +85,6 @@ impl<C: Cx> Enrollment<C> {
             }
             let text = format!("staged settings are not bound to the next boot yet: {}", look.note);
             if !waits.wait(&self.cx, PHASE, WaitKind::Staged, &text).await? {
-                self.ask::<WithdrawBmc>(PHASE, 300, ask(false)).await?;
                 return Err(self.not_scheduled(&look.note).into());
             }
         };
@@ -75,7 +100,7 @@ impl<C: Cx> Enrollment<C> {
         loop {
             let look = self.ask::<StagedBmc>(PHASE, 300, ask(true)).await?;
             if look.stage == BmcStage::Applied {
-                return Ok(staged.changed);
+                return Ok(());
             }
             let text = format!("the host boots to apply staged settings: {}", look.note);
             if !waits.wait(&self.cx, PHASE, WaitKind::Applied, &text).await? {
@@ -84,14 +109,32 @@ impl<C: Cx> Enrollment<C> {
         }
     }
 
+    /// Leaves no job behind that a later boot would carry in, when nobody expects it any more (B9); after a cancel too.
+    async fn take_back(&self, jobs: Vec<String>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let retry = RetryPolicy::attempts(self.max_attempts());
+        let options = ActivityOptions { phase: PHASE, timeout: Duration::from_secs(300), retry, survives_cancel: true };
+        let input = self.staged_in(jobs, false);
+        if let Err(ActivityError::Failed(failure)) = self.cx.activity::<WithdrawBmc>(input, options).await {
+            self.warned(PHASE, format!("what was staged could not be taken back: {}", failure.message));
+        }
+    }
+
+    fn staged_in(&self, jobs: Vec<String>, booted: bool) -> StagedBmcIn {
+        let restrict_boot = self.request.options.restrict_boot;
+        StagedBmcIn { target: self.target.clone(), restrict_boot, jobs, booted }
+    }
+
     fn not_scheduled(&self, note: &str) -> Failure {
         let host = &self.target.host;
         Failure::new(
             FailureCode::BmcJobNotScheduled,
             PHASE,
             format!(
-                "the BMC of '{host}' did not bind the staged settings to the next boot within {}: {note}; they were taken \
-                 back, and the host was not restarted",
+                "the BMC of '{host}' did not bind the staged settings to the next boot within {}: {note}; the host was not \
+                 restarted, and they are taken back",
                 words(self.request.options.budgets.staged)
             ),
             format!("close what uses the Lifecycle Controller of '{host}' (its F10 screen, an inventory), then retry"),
