@@ -1,5 +1,6 @@
 //! The dialect of AMI MegaRAC: against the lab's MegaRAC with every odd habit that the lab knows, and against a captured tree.
 
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "../support/bmc.rs"]
 mod bmc;
 mod boot;
@@ -7,6 +8,7 @@ mod captured;
 #[path = "../support/resources.rs"]
 mod resources;
 mod settings;
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "../bmc_redfish/tree.rs"]
 mod tree;
 

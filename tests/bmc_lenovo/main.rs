@@ -1,6 +1,7 @@
 //! The dialect of Lenovo XCC: against the lab's XCC with every odd habit that the lab knows, and against captured trees.
 
 mod accounts;
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "../support/bmc.rs"]
 mod bmc;
 mod captured;
@@ -8,6 +9,7 @@ mod captured;
 mod resources;
 mod settings;
 mod staging;
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "../bmc_redfish/tree.rs"]
 mod tree;
 

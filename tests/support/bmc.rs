@@ -170,7 +170,7 @@ impl Rig {
         let vendor = self.machine().bmc.vendor;
         let auth = Auth::Basic { username: bmc_user(vendor).into(), password: bmc_password(HOST).into() };
         let request = Request::new(method, path).auth(auth);
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(name, *value));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(name, value));
         let request = body.into_iter().fold(request, Request::json);
         let http = HttpClient::new("redfish", &self.base, &HttpOptions::default()).unwrap();
         let answer = http.send(request).await.unwrap();

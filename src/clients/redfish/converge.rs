@@ -87,7 +87,7 @@ pub struct Spot {
     pub members: Vec<(String, Value)>,
     pub write: Write,
     /// Asked for in the same way where the BMC refuses the first: another place, or other words, for the same setting.
-    pub instead: Option<Request>,
+    pub instead: Option<Box<Request>>,
     pub read_back: ReadBack,
 }
 
@@ -144,7 +144,7 @@ impl Spot {
 
     /// With another request where the first is refused.
     pub fn or(mut self, path: impl Into<String>, body: Value) -> Spot {
-        self.instead = Some(Request { path: path.into(), body });
+        self.instead = Some(Box::new(Request { path: path.into(), body }));
         self
     }
 

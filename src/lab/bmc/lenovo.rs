@@ -66,7 +66,7 @@ impl Tree for Lenovo {
             None if machine.has(Quirk::IfMatchRequired) => Err(said::precondition_missing()),
             None | Some("*") => Ok(()),
             // Two of four requests, so that a second try with the same tag goes through.
-            Some(_) if machine.has(Quirk::EtagNowAndThen) && State::of(machine).requests / 2 % 2 == 0 => {
+            Some(_) if machine.has(Quirk::EtagNowAndThen) && (State::of(machine).requests / 2).is_multiple_of(2) => {
                 Err(Refusal::precondition())
             }
             Some(given) if given.trim_start_matches("W/") == tag => Ok(()),

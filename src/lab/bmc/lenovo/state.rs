@@ -211,7 +211,7 @@ fn entries(machine: &Machine) -> Vec<String> {
 /// An entry as the firmware writes it, blanks and all.
 pub(super) fn entry(nic: &Nic, how: &str) -> String {
     let slot = nic.slot.rsplit(' ').next().unwrap_or("1");
-    let place = nic.pci_address.splitn(2, ':').nth(1).unwrap_or("00:00.0");
+    let place = nic.pci_address.split_once(':').map_or("00:00.0", |(_, place)| place);
     let place = place.to_ascii_uppercase().replace([':', '.'], "/");
     let mac = nic.mac.to_string().to_uppercase();
     format!("UEFI:   SLOT{slot} ({place}) {how}  Nvidia Network Adapter - {mac}")
