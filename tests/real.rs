@@ -33,6 +33,7 @@ use std::process::Command;
 
 use binary::{Ended, Running, muster, request};
 use counting::Counting;
+use muster::clients::http::{Auth, HttpClient, Method, Request};
 use serde_json::{Value, json};
 
 /// The rigs of this run, each as its `env.json`.
@@ -53,6 +54,19 @@ fn rigs() -> Option<Rigs> {
         Some(serde_json::from_str::<Value>(&std::fs::read_to_string(path).unwrap()).unwrap())
     };
     Some(Rigs { ironic: read("IRONIC")?, netbox: read("NETBOX")?, ssh: read("SSHD")? })
+}
+
+/// Asks the rig's NetBox as its administrator.
+async fn ask_netbox(http: &HttpClient, env: &Value, method: Method, path: &str, body: Option<Value>) -> Value {
+    let token = format!("Bearer {}", text(env, "admin_token"));
+    let request = Request::new(method, path).auth(Auth::Authorization(token.into()));
+    let request = match body {
+        Some(body) => request.json(body),
+        None => request,
+    };
+    let answer = http.send(request).await.unwrap();
+    assert!(answer.status.is_success(), "{path}: {}", answer.excerpt());
+    answer.json().unwrap_or(Value::Null)
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {

@@ -275,25 +275,35 @@ impl Observer {
         }
     }
 
-    /// Records how NetBox was met.
     async fn heard(&self, outcome: &Result<SyncReport, ObserveError>) {
-        let error = match outcome {
-            Ok(report) => {
-                tracing::debug!(?report, "inventory read from NetBox");
-                None
-            }
-            Err(ObserveError::NetBox(error)) => {
-                let failure = self.netbox.failure(error, Phase::StatusGate);
-                tracing::warn!(code = %failure.code, error = %error, "NetBox could not be read, the last view stays");
-                Some(failure.message)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the inventory could not be synced, the last view stays");
-                Some(error.to_string())
-            }
-        };
-        if let Err(error) = self.store.put_sync(SYSTEM, Timestamp::now(), error).await {
-            tracing::error!(%error, "NetBox's health could not be recorded");
+        heard(&self.netbox, &self.store, SYSTEM, "inventory", outcome).await;
+    }
+}
+
+/// Records how NetBox was met, by whoever reads a part of it. `what` is the part, for the log.
+pub(super) async fn heard<T: std::fmt::Debug>(
+    netbox: &NetBox,
+    store: &Store,
+    system: &str,
+    what: &str,
+    outcome: &Result<T, ObserveError>,
+) {
+    let error = match outcome {
+        Ok(report) => {
+            tracing::debug!(what, ?report, "read from NetBox");
+            None
         }
+        Err(ObserveError::NetBox(error)) => {
+            let failure = netbox.failure(error, Phase::StatusGate);
+            tracing::warn!(what, code = %failure.code, error = %error, "NetBox could not be read, the last view stays");
+            Some(failure.message)
+        }
+        Err(error) => {
+            tracing::warn!(what, %error, "the last view stays");
+            Some(error.to_string())
+        }
+    };
+    if let Err(error) = store.put_sync(system, Timestamp::now(), error).await {
+        tracing::error!(what, %error, "NetBox's health could not be recorded");
     }
 }

@@ -1,7 +1,7 @@
 //! `muster doctor` against a real NetBox with accounts of several rights.
 
 use muster::app::doctor::{Check, Level, doctor};
-use muster::clients::http::{Auth, HttpClient, HttpOptions, Method, Request};
+use muster::clients::http::{HttpClient, HttpOptions, Method};
 use muster::config::settings::{SecretRef, Settings};
 use serde_json::{Value, json};
 
@@ -29,15 +29,7 @@ fn rig() -> Option<Rig> {
 
 impl Rig {
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Value {
-        let token = format!("Bearer {}", super::text(&self.env, "admin_token"));
-        let request = Request::new(method, path).auth(Auth::Authorization(token.into()));
-        let request = match body {
-            Some(body) => request.json(body),
-            None => request,
-        };
-        let answer = self.http.send(request).await.unwrap();
-        assert!(answer.status.is_success(), "{path}: {}", answer.excerpt());
-        answer.json().unwrap_or(Value::Null)
+        super::ask_netbox(&self.http, &self.env, method, path, body).await
     }
 
     async fn post(&self, path: &str, body: Value) -> Value {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use muster::app::App;
-use muster::clients::http::{Auth, HttpClient, HttpOptions, Method, Request};
+use muster::clients::http::{HttpClient, HttpOptions, Method};
 use muster::clients::netbox::NetBox;
 use muster::clients::vault::Vault;
 use muster::config::settings::{NatsSettings, PostgresSettings, PushSettings, SecretRef, Trust, WebhookSettings};
@@ -74,17 +74,8 @@ async fn rig() -> Option<Rig> {
 }
 
 impl Rig {
-    /// Asks NetBox as its administrator.
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Value {
-        let token = format!("Bearer {}", super::text(&self.env, "admin_token"));
-        let request = Request::new(method, path).auth(Auth::Authorization(token.into()));
-        let request = match body {
-            Some(body) => request.json(body),
-            None => request,
-        };
-        let answer = self.http.send(request).await.unwrap();
-        assert!(answer.status.is_success(), "{path}: {}", answer.excerpt());
-        answer.json().unwrap_or(Value::Null)
+        super::ask_netbox(&self.http, &self.env, method, path, body).await
     }
 
     async fn patch(&self, device: u64, body: Value) {

@@ -107,14 +107,7 @@ async fn together(link: &Link<'_>, placed: Vec<Placed>) {
             let Some(entrants) = all_back(link, placed, &what, false).await else { return };
             let mut good = Vec::new();
             for entrant in entrants {
-                let Some(placed) = entrant.place(link).await else { continue };
-                match link.test().await {
-                    Ok(()) => good.push(placed),
-                    Err(Refused::Said(what)) => placed.back(link, &what, false).await,
-                    Err(Refused::Unknown(failure) | Refused::NotAllowed(failure)) => {
-                        unsure(link, vec![placed], &failure, false).await;
-                    }
-                }
+                good.extend(tested(link, entrant).await);
             }
             if !good.is_empty() {
                 start(link, good).await;
@@ -137,27 +130,35 @@ async fn start(link: &Link<'_>, placed: Vec<Placed>) {
         Err(Refused::Said(what)) => {
             let Some(entrants) = all_back(link, placed, &what, true).await else { return };
             for entrant in entrants {
-                let Some(placed) = entrant.place(link).await else { continue };
-                match link.test().await {
-                    Ok(()) => {}
-                    Err(Refused::Said(what)) => {
-                        placed.back(link, &what, false).await;
-                        continue;
-                    }
-                    Err(Refused::Unknown(failure) | Refused::NotAllowed(failure)) => {
-                        unsure(link, vec![placed], &failure, false).await;
-                        continue;
-                    }
-                }
-                match link.start().await {
-                    Ok(()) => placed.served(link, 0).await,
-                    Err(Refused::Said(what)) => placed.back(link, &what, true).await,
-                    Err(Refused::Unknown(failure)) => unsure(link, vec![placed], &failure, true).await,
-                    Err(Refused::NotAllowed(failure)) => unsure(link, vec![placed], &failure, false).await,
+                if let Some(placed) = tested(link, entrant).await {
+                    alone(link, placed).await;
                 }
             }
         }
     }
+}
+
+/// One restart for one entry.
+async fn alone(link: &Link<'_>, placed: Placed) {
+    match link.start().await {
+        Ok(()) => placed.served(link, 0).await,
+        Err(Refused::Said(what)) => placed.back(link, &what, true).await,
+        Err(Refused::Unknown(failure)) => unsure(link, vec![placed], &failure, true).await,
+        Err(Refused::NotAllowed(failure)) => unsure(link, vec![placed], &failure, false).await,
+    }
+}
+
+/// Places one entry and tests it by itself; `None`: it was told why that did not go well.
+async fn tested(link: &Link<'_>, entrant: Entrant) -> Option<Placed> {
+    let placed = entrant.place(link).await?;
+    match link.test().await {
+        Ok(()) => return Some(placed),
+        Err(Refused::Said(what)) => placed.back(link, &what, false).await,
+        Err(Refused::Unknown(failure) | Refused::NotAllowed(failure)) => {
+            unsure(link, vec![placed], &failure, false).await;
+        }
+    }
+    None
 }
 
 /// The answer of a step was lost or did not come in time. The former files are put back and, where the service may have been

@@ -16,13 +16,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::cursor::Cursor;
-use super::netbox::{ObserveError, Observer};
+use super::netbox::{ObserveError, Observer, heard};
 use super::schedule::Schedule;
 use crate::clients::netbox::NetBox;
 use crate::clients::netbox::observe::List;
 use crate::clients::netbox::records::{CableDetail, InterfaceRecord, IpAddressRecord, MacAddressRecord};
 use crate::config::settings::Cadences;
-use crate::domain::phase::Phase;
 use crate::store::Store;
 
 /// The name under which the store keeps how NetBox was met for the wiring.
@@ -280,26 +279,8 @@ impl WiringObserver {
         self.store.get_meta(key).ok().flatten()?.parse().ok()
     }
 
-    /// Records how NetBox was met.
     async fn heard(&self, outcome: &Result<WiringReport, ObserveError>) {
-        let error = match outcome {
-            Ok(report) => {
-                tracing::debug!(?report, "wiring read from NetBox");
-                None
-            }
-            Err(ObserveError::NetBox(error)) => {
-                let failure = self.netbox.failure(error, Phase::StatusGate);
-                tracing::warn!(code = %failure.code, error = %error, "the wiring could not be read, the last view stays");
-                Some(failure.message)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the wiring could not be synced, the last view stays");
-                Some(error.to_string())
-            }
-        };
-        if let Err(error) = self.store.put_sync(SYSTEM, Timestamp::now(), error).await {
-            tracing::error!(%error, "NetBox's health could not be recorded");
-        }
+        heard(&self.netbox, &self.store, SYSTEM, "wiring", outcome).await;
     }
 }
 

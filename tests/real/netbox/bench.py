@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Reads the devices and interfaces of one NetBox by several readers in one run, and prints wall, CPU and memory of each.
 
-    bench.py ENV MUSTER_READER [ROUNDS]         with an interpreter that has pynetbox; see `bench`
+    bench.py ENV MUSTER_READER [ROUNDS [READERS]]    with an interpreter that has pynetbox; see `bench`
+
+READERS are beginnings of names, with `+` between them (`muster+curl, 4`); all of them where it is left out.
 
 All read the same rows with the same fields over at most four connections. curl writes the pages to a file and looks at
 nothing; it is told where each page begins, muster and pynetbox find out by themselves. Where a round is asked for several
@@ -83,7 +85,7 @@ def measured(command, env=None):
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def main(path, reader, rounds="1"):
+def main(path, reader, rounds="1", only=""):
     env = json.load(open(path))
     header = f'header = "Authorization: Bearer {env["token"]}"'
     with tempfile.TemporaryDirectory() as folder:
@@ -103,6 +105,8 @@ def main(path, reader, rounds="1"):
             ("pynetbox, threading", [*pynetbox, "yes", repr(LISTS)], None),
             ("curl, interfaces by GraphQL", graphql, None),
         ]
+        wanted = tuple(only.split("+")) if only else ("",)
+        readers = [reader for reader in readers if reader[0].startswith(wanted)]
         print(f"load {os.getloadavg()[0]:.1f} at the start, {os.cpu_count()} processors", flush=True)
         for _ in range(int(rounds)):
             for name, command, more in readers:
