@@ -6,6 +6,8 @@ use muster::clients::redfish::dialect::{JobState, Staging};
 use muster::domain::bios::difference;
 use muster::domain::boot::restrict;
 use muster::lab::build::bmc_password;
+use muster::lab::faults::{Fault, HttpRule};
+use muster::lab::ledger::System;
 use muster::lab::machine::Quirk;
 use serde_json::json;
 
@@ -88,6 +90,12 @@ async fn a_completed_job_that_left_the_order_as_it_was_shows_in_the_next_reading
     let setup = rig.boot().await;
     assert!(!restrict(&setup, rig.mac("eth0")).unwrap().is_satisfied_by(&setup));
     nothing_is_left(&rig).await;
+    // The ended job is a record, and nothing to take back.
+    let id = rig.kept("jobs")[0]["id"].as_str().unwrap().to_owned();
+    rig.forget_requests();
+    let parts = rig.parts().await;
+    Dell.withdraw(rig.at(&parts), &id).await.unwrap();
+    assert_eq!((rig.writes(), rig.job(&id).await.state), (vec![], JobState::Done));
 }
 
 #[tokio::test]
@@ -116,10 +124,33 @@ async fn a_lifecycle_controller_in_use_lets_a_job_wait_and_the_job_says_why() {
     rig.until(&staged.jobs[0], JobState::Scheduled).await;
 }
 
-/// No boot sources: each flag and the order are a job of their own, one after the other.
+/// No boot sources: flags go as attributes, and the order after them.
 #[tokio::test]
-async fn an_idrac10_is_changed_step_by_step_with_one_job_each() {
+async fn an_idrac10_takes_attributes_and_flags_in_one_job_and_the_order_in_a_second() {
     let rig = Rig::with(&[Quirk::Idrac10]).await;
+    let mut change = restriction(&rig.boot().await, &rig, "eth0");
+    change.attributes = attributes(&[("LogicalProc", "Enabled")]).attributes;
+    rig.forget_requests();
+    assert_eq!(rig.carry_through(&change).await, 2);
+    assert_eq!(rig.writes(), [format!("PATCH {SYSTEM}/Bios/Settings"), format!("PATCH {SYSTEM}/Settings")]);
+    let setup = rig.boot().await;
+    assert!(restrict(&setup, rig.mac("eth0")).unwrap().is_satisfied_by(&setup));
+    let change = restriction(&setup, &rig, "eth1");
+    assert_eq!(rig.carry_through(&change).await, 2);
+    let setup = rig.boot().await;
+    assert!(restrict(&setup, rig.mac("eth1")).unwrap().is_satisfied_by(&setup));
+    nothing_is_left(&rig).await;
+}
+
+/// Nor does it take flags as attributes: each flag and the order are a job of their own, one after the other.
+#[tokio::test]
+async fn an_idrac10_that_takes_no_flags_as_attributes_is_changed_step_by_step() {
+    let rig = Rig::with(&[Quirk::Idrac10]).await;
+    // Its firmware has no such attributes.
+    rig.change_machine(|machine| {
+        let bios = machine.bmc.settings.get_mut("dell").unwrap()["bios"].as_object_mut().unwrap();
+        bios.remove("SetBootOrderDis");
+    });
     let mut change = restriction(&rig.boot().await, &rig, "eth0");
     change.attributes = attributes(&[("LogicalProc", "Enabled")]).attributes;
     rig.forget_requests();
@@ -131,9 +162,32 @@ async fn an_idrac10_is_changed_step_by_step_with_one_job_each() {
     assert!(restrict(&setup, rig.mac("eth0")).unwrap().is_satisfied_by(&setup));
     // Back: the NIC that is kept is enabled before the other is switched off.
     let change = restriction(&setup, &rig, "eth1");
+    rig.forget_requests();
     assert_eq!(rig.carry_through(&change).await, 3);
+    let bodies = rig.lab.world().ledger().select(|e| e.write && e.path.contains("/BootOptions/"));
+    let flags: Vec<&serde_json::Value> =
+        bodies.iter().map(|e| &e.body.as_ref().unwrap()["BootOptionEnabled"]).collect();
+    assert_eq!(flags, [true, false]);
     let setup = rig.boot().await;
     assert!(restrict(&setup, rig.mac("eth1")).unwrap().is_satisfied_by(&setup));
+    nothing_is_left(&rig).await;
+}
+
+/// A firmware that lists the attributes and refuses them all the same.
+#[tokio::test]
+async fn flags_that_are_refused_as_attributes_are_written_one_by_one() {
+    let rig = Rig::with(&[Quirk::Idrac10]).await;
+    let change = restriction(&rig.boot().await, &rig, "eth0");
+    let text = "The property SetBootOrderDis is a read only property and cannot be assigned a value.";
+    let body = json!({"error": {"@Message.ExtendedInfo": [{"MessageId": "Base.1.18.PropertyNotWritable",
+        "Message": text, "MessageArgs": ["SetBootOrderDis"]}]}});
+    let path = Some(format!("{SYSTEM}/Bios/Settings"));
+    let refuses =
+        HttpRule { method: Some("PATCH".into()), path, status: Some(400), body: Some(body), ..HttpRule::default() };
+    rig.lab.world().add_fault(Fault::Http(HttpRule { system: Some(System::Bmc), ..refuses }));
+    assert_eq!(rig.carry_through(&change).await, 2);
+    let setup = rig.boot().await;
+    assert!(restrict(&setup, rig.mac("eth0")).unwrap().is_satisfied_by(&setup));
     nothing_is_left(&rig).await;
 }
 

@@ -3,7 +3,11 @@
 use muster::clients::redfish::converge::{Located, Spot, Wanted};
 use muster::clients::redfish::dell::Dell;
 use muster::clients::redfish::dialect::Dialect;
+use muster::clients::redfish::links;
+use muster::clients::redfish::vendor::Vendor;
+use muster::domain::link::LinkState;
 use muster::lab::bmc::User;
+use muster::lab::clock::LabTime;
 use muster::lab::machine::Quirk;
 use serde_json::{Value, json};
 
@@ -117,14 +121,38 @@ async fn what_an_idrac_has_no_setting_for_is_absent_with_the_reason() {
     assert_eq!(why, "no account of the BMC is 'ipmi_exporter'");
 }
 
+/// An iDRAC9 tells of links at its NetworkPorts, an iDRAC10 at its Ports.
+#[tokio::test]
+async fn links_are_read_from_the_ports_of_both_generations() {
+    for quirks in [&[][..], &[Quirk::Idrac10]] {
+        let rig = Rig::with(quirks).await;
+        let (parts, mac) = (rig.parts().await, rig.mac("eth0"));
+        let state = async || {
+            let (root, system) = (&parts.root, &parts.system);
+            let read = links::read(&rig.redfish, root, system, Some(Vendor::Dell), &[mac]).await.unwrap();
+            (read.by_mac[&mac].state, read.by_mac[&mac].slot.clone())
+        };
+        assert_eq!(state().await, (LinkState::Down, Some("NIC.Slot.1-1".into())));
+        rig.restart().await;
+        rig.pass(60).await;
+        assert_eq!(state().await.0, LinkState::Up);
+        rig.change_machine(|machine| machine.nics[0].unreported = true);
+        assert_eq!(state().await.0, LinkState::Unknown);
+    }
+}
+
 #[tokio::test]
 async fn the_lifecycle_controller_is_ready_a_while_after_a_reset_and_not_before() {
     let rig = Rig::start().await;
     let parts = rig.parts().await;
     assert_eq!(Dell.not_ready(rig.at(&parts)).await.unwrap(), None);
-    rig.lab.world().reset_bmc(HOST);
-    rig.pass(95).await;
     rig.lab.world().clock().set_speed(5.0);
+    // It has come back just now.
+    let now = rig.lab.world().now();
+    rig.change_machine(|machine| {
+        machine.bmc.away = Some((LabTime::ZERO, now));
+        machine.bmc.resets += 1;
+    });
     let why = Dell.not_ready(rig.at(&parts)).await.unwrap().unwrap();
     assert_eq!(why, "the Lifecycle Controller is 'NotInitialized'");
     rig.lab.world().clock().set_speed(600.0);
@@ -136,5 +164,3 @@ async fn the_lifecycle_controller_is_ready_a_while_after_a_reset_and_not_before(
     // Being asked is no write.
     assert_eq!(held.writes(), Vec::<String>::new());
 }
-
-use super::HOST;

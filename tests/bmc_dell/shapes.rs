@@ -114,7 +114,7 @@ async fn each_resource_has_only_members_and_types_of_the_captured_one_and_no_lin
 async fn jobs_are_told_in_the_recorded_form() {
     let rig = Rig::start().await;
     // Slow enough that each state is seen.
-    rig.lab.world().clock().set_speed(40.0);
+    rig.lab.world().clock().set_speed(10.0);
     let staged = rig.stage(&attributes(&[("LogicalProc", "Enabled")])).await;
     let path = format!("{JOBS}/{}", staged.jobs[0]);
     for name in ["01-new", "02-scheduled", "03-running", "04-completed"] {
@@ -128,8 +128,9 @@ async fn jobs_are_told_in_the_recorded_form() {
             if body["JobState"] == "Scheduled" && rig.machine().boots == 0 {
                 rig.restart().await;
             }
-            rig.pass(2).await;
+            rig.pass(1).await;
         }
+        rig.lab.world().clock().set_speed(60.0);
         let mut found = vec![];
         differences(name, &body, &recorded, &mut found);
         assert_eq!(found, Vec::<String>::new());

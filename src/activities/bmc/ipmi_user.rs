@@ -153,7 +153,9 @@ impl User<'_> {
     async fn fill(&self, place: &Resource) -> Result<Resource, Trouble> {
         let redfish = &self.bmc.redfish;
         let ipmi = ["IPMI".to_owned()];
-        let types = types_of(place).filter(|_| self.wanted.typed).map(|_| &ipmi[..]);
+        // A place that is for everything already is left so: some firmware takes no types at all.
+        let lacks_ipmi = |types: &Vec<String>| !types.iter().any(|word| word.eq_ignore_ascii_case("IPMI"));
+        let types = types_of(place).filter(|types| self.wanted.typed && lacks_ipmi(types)).map(|_| &ipmi[..]);
         redfish.patch(&place.path, &creation(&self.wanted, self.password(), types)).await?;
         let now = redfish.get(&place.path).await?;
         if now.text("UserName").as_deref() != Some(&*self.wanted.username) {

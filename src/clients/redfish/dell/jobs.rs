@@ -46,10 +46,10 @@ pub(super) async fn one(at: At<'_>, id: &str) -> Result<Job, RedfishError> {
     Ok(job)
 }
 
-/// Whether a job is there.
-pub(super) async fn exists(at: At<'_>, id: &str) -> Result<bool, RedfishError> {
+/// Whether a job is there and has not ended.
+pub(super) async fn is_unfinished(at: At<'_>, id: &str) -> Result<bool, RedfishError> {
     let path = format!("{}/{id}", queue(at).trim_end_matches('/'));
-    Ok(found(at.redfish.get(&path).await)?.is_some())
+    Ok(found(at.redfish.get(&path).await)?.is_some_and(|job| !has_ended(&job)))
 }
 
 fn is_of_firmware(job: &Resource) -> bool {

@@ -1,8 +1,8 @@
 //! Stages what the host's next boot is to change: in one write and one job, wherever the iDRAC has a resource for all of it.
 //!
 //! A second write meets "already committed" until the job of the first one has ended. So flags and order go together as boot
-//! sources, and attributes with them where the firmware takes both as attributes; what does not fit is handed back as the
-//! rest, to be staged when the job is done.
+//! sources, and attributes with them where the firmware takes both as attributes. An iDRAC10 has no boot sources: the flags go
+//! as attributes, and the order after them. What does not fit is handed back as the rest, to be staged when the job is done.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -87,8 +87,7 @@ pub(super) async fn stage(at: At<'_>, change: &Change) -> Result<Staged, Redfish
             let names = vec!["UefiBootSeq".to_owned()];
             commit(at, &sources.settings, &names, json!({"Attributes": body})).await
         }
-        (true, None) => stage_one_by_one(at, &system, boot).await,
-        (false, None) => stage_attributes(at, &change.attributes, rest).await,
+        (_, None) => stage_without_sources(at, &system, &change.attributes, boot).await,
         (false, Some(sources)) => {
             let Some(more) = as_attributes(at, &system, &sources, boot).await? else {
                 return stage_attributes(at, &change.attributes, rest).await;
@@ -119,7 +118,60 @@ async fn stage_attributes(
     Ok(Staged { rest, ..staged })
 }
 
-/// Without boot sources each flag and the order are a job of their own: what comes first is staged, the rest handed back.
+/// Without boot sources: flags as attributes along with the others, the order as the rest; where the firmware does not take
+/// flags so, one after the other.
+async fn stage_without_sources(
+    at: At<'_>,
+    system: &Resource,
+    attributes: &[(String, Value)],
+    boot: &BootChange,
+) -> Result<Staged, RedfishError> {
+    let flags = flags_as_attributes(at, system, boot).await?.filter(|flags| !flags.is_empty());
+    if let Some(flags) = flags {
+        let all: Vec<(String, Value)> = attributes.iter().cloned().chain(flags).collect();
+        let order = BootChange { order: boot.order.clone(), ..BootChange::default() };
+        let rest = (order_of(system) != boot.order).then(|| Change { attributes: vec![], boot: Some(order) });
+        match stage_attributes(at, &all, rest).await {
+            Err(RedfishError::Refused { said, .. }) if said.mentions("SetBootOrder") => {}
+            other => return other,
+        }
+    }
+    if attributes.is_empty() {
+        return stage_one_by_one(at, system, boot).await;
+    }
+    stage_attributes(at, attributes, Some(Change { attributes: vec![], boot: Some(boot.clone()) })).await
+}
+
+/// The flags of network devices as attributes, by the names that the firmware has for those; `None` where one of the options
+/// is something else, or the firmware has no such attributes.
+async fn flags_as_attributes(
+    at: At<'_>,
+    system: &Resource,
+    boot: &BootChange,
+) -> Result<Option<Vec<(String, Value)>>, RedfishError> {
+    let bios = linked(at.redfish, system, "Bios").await?;
+    let all = bios.as_ref().and_then(|bios| bios.at("Attributes"));
+    let (Some(all), Some(listing)) = (all, options(at, system).await?) else { return Ok(None) };
+    let source = |reference: &String| {
+        let option = listing.members.iter().find(|option| reference_of(option) == *reference)?;
+        let (kind, number) = device_of(&option.text("DisplayName")?)?;
+        Some(format!("NIC.{kind}Device.{number}-1"))
+    };
+    let mut attributes = Vec::new();
+    for (name, list) in [("SetBootOrderEn", &boot.enable), ("SetBootOrderDis", &boot.disable)] {
+        if list.is_empty() {
+            continue;
+        }
+        let joined = list.iter().map(source).collect::<Option<Vec<String>>>().map(|names| names.join(","));
+        match joined.filter(|text| text.len() <= LIST_MAX && all[name].is_string()) {
+            Some(text) => attributes.push((name.to_owned(), json!(text))),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(attributes))
+}
+
+/// Each flag and the order as a job of their own: what comes first is staged, the rest handed back.
 /// The option that is kept is enabled before any other is switched off.
 async fn stage_one_by_one(at: At<'_>, system: &Resource, boot: &BootChange) -> Result<Staged, RedfishError> {
     let mut left = boot.clone();
@@ -180,6 +232,9 @@ async fn with_job(at: At<'_>, path: &str, target: Option<&str>, body: Value) -> 
     if let Some(id) = named {
         return Ok(of(id));
     }
+    if at.redfish.is_rehearsed() {
+        return Ok(Staged::default());
+    }
     let new: Vec<String> = jobs::unfinished(at).await?.into_iter().map(|job| job.id).collect();
     let mut new = new.into_iter().filter(|id| !before.contains(id));
     match (new.next(), new.next(), lost, target) {
@@ -199,13 +254,13 @@ fn no_job(path: &str) -> RedfishError {
     RedfishError::Unusable { path: path.to_owned(), what: "the write was accepted, and no job came of it".to_owned() }
 }
 
-/// Takes a job back, and what it held with it.
+/// Takes a job back, and what it held with it. One that has ended stays in the queue as what it is: a record.
 pub(super) async fn withdraw(at: At<'_>, id: &str) -> Result<(), RedfishError> {
-    if jobs::exists(at, id).await? {
+    if jobs::is_unfinished(at, id).await? {
         delete(at, id).await?;
         // Deletion takes a while, and has been seen not to happen (Q26).
         let mut looks = 0;
-        while jobs::exists(at, id).await? {
+        while jobs::is_unfinished(at, id).await? {
             looks += 1;
             if looks > GONE_LOOKS {
                 let what = format!("the job '{id}' was deleted and is still there");

@@ -130,10 +130,8 @@ fn merge(user: &mut User, body: &Map<String, Value>) -> Result<Option<String>, R
                 user.role = role.ok_or_else(|| said::not_in_list(key))?.to_owned();
             }
             "Enabled" => user.enabled = value.as_bool().ok_or_else(|| said::wrong_type(key))?,
-            "AccountTypes" => {
-                let list = value.as_array().ok_or_else(|| said::wrong_type(key))?;
-                user.types = list.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect();
-            }
+            // All accounts are for everything.
+            "AccountTypes" => return Err(Refusal::read_only(key)),
             other => return Err(Refusal::unknown(other)),
         }
     }
