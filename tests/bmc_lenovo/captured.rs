@@ -69,7 +69,7 @@ async fn each_setting_is_found_in_the_captures_as_it_reads_there() {
             "lenovo-xcc",
             vec![
                 Some("XCC-7Z23-SNEX0001"),
-                Some("off "),
+                Some("off -"),
                 Some("- - -"),
                 Some("off"),
                 Some("on"),
@@ -81,7 +81,7 @@ async fn each_setting_is_found_in_the_captures_as_it_reads_there() {
         (
             "lenovo-xcc-sr670",
             // Its own interfaces, its recipients and its security are not in the capture.
-            vec![None, Some("off "), None, Some("on"), None, None, Some("on on"), None],
+            vec![None, Some("off -"), None, Some("on"), None, None, Some("on on"), None],
         ),
     ];
     for (folder, reads) in table {

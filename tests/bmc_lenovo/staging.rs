@@ -90,7 +90,7 @@ async fn classes_and_the_entries_of_the_network_are_one_order() {
     assert_eq!((setup.staged, setup.aside, setup.incomplete), (None, vec![], None));
 }
 
-/// Proves nothing of a row by itself: which order is wanted is decided elsewhere.
+/// Which order is wanted is decided elsewhere.
 #[tokio::test]
 async fn an_order_is_staged_in_two_writes_pending_and_in_force_after_a_boot() {
     let rig = fresh(&[Quirk::IfMatchRequired, Quirk::AnnotationOnlyReplies]).await;

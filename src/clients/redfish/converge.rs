@@ -237,7 +237,9 @@ fn show(value: &Value) -> String {
     match value {
         Value::Bool(true) => "on".to_owned(),
         Value::Bool(false) => "off".to_owned(),
-        Value::Array(list) => list.iter().filter_map(text_of).collect::<Vec<_>>().join(", "),
+        Value::Array(list) if list.iter().any(|entry| text_of(entry).is_some()) => {
+            list.iter().filter_map(text_of).collect::<Vec<_>>().join(", ")
+        }
         other => text_of(other).unwrap_or_else(|| "-".to_owned()),
     }
 }

@@ -211,8 +211,9 @@ fn entries(machine: &Machine) -> Vec<String> {
 /// An entry as the firmware writes it, blanks and all.
 pub(super) fn entry(nic: &Nic, how: &str) -> String {
     let slot = nic.slot.rsplit(' ').next().unwrap_or("1");
-    let place = nic.pci_address.split_once(':').map_or("00:00.0", |(_, place)| place);
-    let place = place.to_ascii_uppercase().replace([':', '.'], "/");
+    let (_, place) = nic.pci_address.split_once(':').unwrap_or(("", "0:0.0"));
+    let number = |part: &str| u32::from_str_radix(part, 16).map_or_else(|_| part.to_owned(), |n| format!("{n:X}"));
+    let place = place.split([':', '.']).map(number).collect::<Vec<_>>().join("/");
     let mac = nic.mac.to_string().to_uppercase();
     format!("UEFI:   SLOT{slot} ({place}) {how}  Nvidia Network Adapter - {mac}")
 }
