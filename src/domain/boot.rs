@@ -11,6 +11,8 @@ use super::text::neutralize_to;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BootSetup {
     pub options: Vec<BootOption>,
+    /// Options that exist and are not in the order: AMI drops disabled ones, XCC its disks (Q10).
+    pub aside: Vec<BootOption>,
     /// What is staged for the next boot, where it differs.
     pub staged: Option<Vec<String>>,
     /// The order that the BMC gives has options that could not be read: it may be moved about, but nothing is disabled.
@@ -155,11 +157,27 @@ impl BootSetup {
 
 /// Restricts the options to one NIC; the reason where it is not positively identified (B14).
 pub fn restrict(setup: &BootSetup, nic: Mac) -> Result<Restriction, String> {
+    let keep = identify(setup, nic)?;
+    let others = setup.options.iter().filter(|option| option.reference != keep.reference);
+    Ok(Restriction {
+        keeps: keep.name.clone(),
+        order: [keep.reference.clone()].into_iter().chain(others.clone().map(|o| o.reference.clone())).collect(),
+        enable: if keep.enabled == Some(false) { vec![keep.reference.clone()] } else { vec![] },
+        disable: others
+            .chain(setup.aside.iter().filter(|option| option.reference != keep.reference))
+            .filter(|option| option.kind.is_network() && option.enabled != Some(false))
+            .map(|option| option.reference.clone())
+            .collect(),
+    })
+}
+
+/// The option to boot from by a NIC: PXE by IPv4, else HTTP by IPv4. One in the order goes before one aside.
+fn identify(setup: &BootSetup, nic: Mac) -> Result<&BootOption, String> {
     if let Some(why) = &setup.incomplete {
         return Err(format!("not all boot options could be read: {why}"));
     }
     let mut claims: Vec<&BootOption> = Vec::new();
-    for option in setup.options.iter().filter(|option| option.kind.is_network()) {
+    for option in setup.options.iter().chain(&setup.aside).filter(|option| option.kind.is_network()) {
         match option.nic() {
             Ok(Some(mac)) if mac == nic => claims.push(option),
             Ok(_) => {}
@@ -176,20 +194,13 @@ pub fn restrict(setup: &BootSetup, nic: Mac) -> Result<Restriction, String> {
         });
     };
     let candidates: Vec<&&BootOption> = claims.iter().filter(|option| option.kind == best).collect();
-    let [keep] = candidates[..] else {
-        let names: Vec<&str> = candidates.iter().map(|option| option.name.as_str()).collect();
-        return Err(format!("{} options claim to be {nic}: '{}'", names.len(), names.join("', '")));
-    };
-    let others = setup.options.iter().filter(|option| option.reference != keep.reference);
-    Ok(Restriction {
-        keeps: keep.name.clone(),
-        order: [keep.reference.clone()].into_iter().chain(others.clone().map(|o| o.reference.clone())).collect(),
-        enable: if keep.enabled == Some(false) { vec![keep.reference.clone()] } else { vec![] },
-        disable: others
-            .filter(|option| option.kind.is_network() && option.enabled != Some(false))
-            .map(|option| option.reference.clone())
-            .collect(),
-    })
+    match candidates[..] {
+        [keep] => Ok(keep),
+        _ => {
+            let names: Vec<&str> = candidates.iter().map(|option| option.name.as_str()).collect();
+            Err(format!("{} options claim to be {nic}: '{}'", names.len(), names.join("', '")))
+        }
+    }
 }
 
 /// The network options that there are, for whoever has to find out.
@@ -197,6 +208,7 @@ fn networks(setup: &BootSetup) -> String {
     let all: Vec<String> = setup
         .options
         .iter()
+        .chain(&setup.aside)
         .filter(|option| option.kind.is_network())
         .map(|option| match option.nic() {
             Ok(Some(mac)) => format!("'{}' is {mac}", option.name),
@@ -208,11 +220,19 @@ fn networks(setup: &BootSetup) -> String {
 }
 
 /// The order with network options first, each group as it was: what runs where no NIC is to be singled out (B7, B15).
-/// Disables nothing.
+/// Disables nothing, and takes options back in that the firmware has dropped though they are not disabled (Q10).
 pub fn network_first(setup: &BootSetup) -> Vec<String> {
+    let dropped = setup.aside.iter().filter(|option| option.enabled != Some(false));
     let (network, other): (Vec<&BootOption>, Vec<&BootOption>) =
-        setup.options.iter().partition(|option| option.kind.is_network());
+        setup.options.iter().chain(dropped).partition(|option| option.kind.is_network());
     network.into_iter().chain(other).map(|option| option.reference.clone()).collect()
+}
+
+/// As [`network_first`], with the option of one NIC before all others; the reason where that is not positively identified.
+pub fn nic_first(setup: &BootSetup, nic: Mac) -> Result<Vec<String>, String> {
+    let first = identify(setup, nic)?.reference.clone();
+    let others = network_first(setup).into_iter().filter(|reference| *reference != first);
+    Ok([first.clone()].into_iter().chain(others).collect())
 }
 
 #[cfg(test)]

@@ -1,11 +1,15 @@
 //! The BMCs of the lab: one Redfish server per machine, on the machine's own loopback address.
 
+mod ami;
 mod dell;
+mod fields;
+mod lenovo;
 mod login;
 mod said;
 mod settings;
 mod supermicro;
 mod tree;
+mod users;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +17,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State as Held;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -47,11 +51,7 @@ pub fn serve(world: &World, device: &str, listener: TcpListener) -> Result<JoinH
 fn settle(state: &mut State, device: &str) -> Result<&'static dyn Tree, LabError> {
     let unknown = || LabError::Scenario(format!("the lab has no machine '{device}'"));
     let machine = state.machines.get_mut(device).ok_or_else(unknown)?;
-    let tree = tree(machine.bmc.vendor).ok_or_else(|| {
-        let vendor = serde_json::to_value(machine.bmc.vendor).unwrap_or_default();
-        let vendor = vendor.as_str().unwrap_or_default();
-        LabError::Scenario(format!("'{device}' has a BMC of vendor '{vendor}', and this lab has none of that vendor"))
-    })?;
+    let tree = tree(machine.bmc.vendor);
     let mut settings = Settings::of(machine);
     settings.adopt_users(machine);
     if machine.bmc.preset == Preset::Converged && settings.hostname.is_none() {
@@ -123,7 +123,13 @@ impl Reply {
 async fn answer(Held(bmc): Held<Arc<Bmc>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let path = uri.path().trim_end_matches('/');
     let parsed = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice::<Value>(&body) };
-    let refuse = |refusal: Refusal| json_answer(refusal.status, &bmc.tree.body_of(&refusal));
+    let refuse = |refusal: Refusal| match bmc.tree.body_of(&refusal) {
+        Value::String(page) => {
+            let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("text/html"))];
+            (refusal.status, kind, page).into_response()
+        }
+        body => json_answer(refusal.status, &body),
+    };
     let Ok(body) = parsed else { return refuse(Refusal::malformed()) };
     let query = uri.query().unwrap_or_default();
     let asked = Asked { method: &method, path, query, headers: &headers, body };
@@ -167,7 +173,7 @@ impl Bmc {
                 for member in members {
                     let path = member["@odata.id"].as_str().unwrap_or_default().to_owned();
                     if let Some(whole) = self.tree.resource(&view, sessions, &path) {
-                        *member = self.tagged(view.machine, whole);
+                        *member = self.tree.expanded(view.machine, self.tagged(view.machine, whole));
                     }
                 }
             }
@@ -195,7 +201,7 @@ impl Bmc {
             self.with(|machine, _, _| self.tree.precondition(machine, given, &tag))??;
         }
         if asked.method == Method::POST {
-            self.with(|machine, _, _| self.tree.precondition_of_post(machine, given))??;
+            self.with(|machine, _, _| self.tree.precondition_of_post(machine, asked.path, given))??;
         }
         if asked.method == Method::POST
             && let Some(acted) = self.with(|machine, now, _| self.tree.act(machine, now, asked.path, &asked.body))?

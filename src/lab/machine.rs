@@ -173,6 +173,50 @@ pub enum Quirk {
     RelatedItemNull,
     /// Dell: the BIOS shows staged values as if they were in force.
     PendingShownAsCurrent,
+    /// Lenovo: a change without `If-Match` is refused (Q2).
+    IfMatchRequired,
+    /// Lenovo: a right tag is refused now and then (Q4).
+    EtagNowAndThen,
+    /// Lenovo: a flag is the word `Enabled` or `Disabled` (Q35).
+    FlagsAsWords,
+    /// Lenovo: the first boot drops the disks from the order (Q10).
+    DropsHardDisk,
+    /// Lenovo: changes are answered with annotations and nothing else (Q34).
+    AnnotationOnlyReplies,
+    /// Lenovo: a change of the host name is a task.
+    HostnameTask,
+    /// Lenovo: twelve accounts are there from the start, and none is created.
+    AccountsFixed,
+    /// Lenovo: what is pending lists only what changes.
+    PendingListsChangesOnly,
+    /// Lenovo: audit events are called `AllOtherAuditEvents`.
+    OtherAuditEvents,
+    /// Lenovo: a password that was just changed stays for a day.
+    PasswordChangeInterval,
+    /// AMI: the ids of a DGX, and a board of accelerators beside the host.
+    Dgx,
+    /// AMI: the firmware calls itself Lenovo.
+    VendorLenovo,
+    /// AMI: one account is listed and cannot be read (Q67).
+    UnreadableAccount,
+    /// AMI: entries of the boot order have names (Q19).
+    CompositeBootOrder,
+    /// AMI: disabled options are not in the order after a boot.
+    DisabledOptionsVanish,
+    /// AMI: the 503 of a host in its POST is a page.
+    BootingPage,
+    /// AMI: members that come along with their collection lack `Id` and more (Q36).
+    ExpandDropsMembers,
+    /// AMI: the root has lost its links, until the BMC is reset (Q36).
+    RootWithoutLinks,
+    /// AMI: the host name is changed in `NetworkProtocol` only.
+    HostnameInProtocol,
+    /// AMI: the reset of the BMC wants `If-Match`.
+    ResetWantsIfMatch,
+    /// AMI: resources do not say where their settings object is (Q65).
+    NoSettingsAnnotation,
+    /// AMI: settings objects take nothing, the resources themselves do (Q22).
+    SettingsRefused,
 }
 
 /// The settings that a BMC starts the lab with.

@@ -31,7 +31,7 @@ async fn a_new_user_fills_the_first_free_place_by_one_request() {
     let user = json!({"UserName": "ipmi_exporter", "Password": NEW, "RoleId": "ReadOnly", "Enabled": true});
     rig.redfish.patch(&place.path, &user).await.unwrap();
     let found = read(&rig.redfish).await;
-    let wanted = accounts::WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly" };
+    let wanted = accounts::WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly", typed: true };
     assert!(accounts::differences(found.of("ipmi_exporter").unwrap(), &wanted).is_empty());
     assert_eq!(Dell.free_place(&found).unwrap().path, format!("{ACCOUNTS}/4"));
     let it = rig.as_user("ipmi_exporter", NEW);

@@ -45,7 +45,7 @@ async fn locate(rig: &Rig, wanted: &Wanted) -> Spot {
     let parts = rig.parts().await;
     match Dell.locate(rig.at(&parts), wanted).await.unwrap() {
         Located::At(spot) => spot,
-        Located::Absent { why } => panic!("{wanted:?}: {why}"),
+        there => panic!("{wanted:?} is {there:?}"),
     }
 }
 

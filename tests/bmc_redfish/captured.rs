@@ -179,7 +179,7 @@ async fn the_captured_accounts_are_read_with_the_limits_of_their_service() {
     assert_eq!(found.password_length(), (Some(8), Some(20)));
     let ipmi = fixture("states/supermicro/account-ipmi.json");
     let account = Resource { path: "/a".into(), body: ipmi.as_object().unwrap().clone(), etag: None };
-    let wanted = accounts::WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly" };
+    let wanted = accounts::WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly", typed: true };
     assert!(accounts::differences(&account, &wanted).is_empty());
 }
 

@@ -9,7 +9,7 @@ use super::ipmi_user;
 use super::prepare::vendor;
 use crate::activities::env::ActivityCx;
 use crate::clients::redfish::accounts;
-use crate::clients::redfish::converge::{Located, Spot, Wanted, Write};
+use crate::clients::redfish::converge::{Located, Spot, Wanted};
 use crate::clients::redfish::dialect::{At, Dialect};
 use crate::clients::redfish::error;
 use crate::clients::redfish::error::RedfishError;
@@ -161,24 +161,28 @@ pub(super) async fn setting(
     at: At<'_>,
     wanted: &Wanted,
 ) -> Result<Done, Trouble> {
-    let spot = match dialect.locate(at, wanted).await {
-        Ok(Located::At(spot)) => spot,
+    let spots = match dialect.locate(at, wanted).await {
+        Ok(Located::At(spot)) => vec![spot],
+        Ok(Located::Each(spots)) => spots,
         Ok(Located::Absent { why }) => return Ok(Done::Skipped(why)),
         // A feature that the board has no licence for is one that this machine lacks.
         Err(RedfishError::NotLicensed { reason, .. }) => return Ok(Done::Skipped(format!("not licensed: {reason}"))),
         Err(error) => return Err(error.into()),
     };
-    if spot.is_satisfied_by(&spot.resource) {
-        return Ok(Done::Satisfied);
+    let mut done = Done::Satisfied;
+    for spot in spots.iter().filter(|spot| !spot.is_satisfied_by(&spot.resource)) {
+        match write(bmc, spot, wanted.label()).await {
+            Err(Trouble::Redfish(error)) => match *error {
+                RedfishError::NotLicensed { reason, .. } => {
+                    return Ok(Done::Skipped(format!("not licensed: {reason}")));
+                }
+                other => return Err(other.into()),
+            },
+            Err(other) => return Err(other),
+            Ok(()) => done = Done::Changed,
+        }
     }
-    match write(bmc, &spot, wanted.label()).await {
-        Err(Trouble::Redfish(error)) => match *error {
-            RedfishError::NotLicensed { reason, .. } => Ok(Done::Skipped(format!("not licensed: {reason}"))),
-            other => Err(other.into()),
-        },
-        Err(other) => Err(other),
-        Ok(()) => Ok(Done::Changed),
-    }
+    Ok(done)
 }
 
 /// Writes a setting and reads it back until it shows. Neither a good answer is proof, nor always a bad one: firmware
@@ -186,11 +190,7 @@ pub(super) async fn setting(
 async fn write(bmc: &Bmc<'_>, spot: &Spot, label: &str) -> Result<(), Trouble> {
     let redfish = &bmc.redfish;
     let (before, after) = (spot.describe(&spot.resource), spot.describe_wanted());
-    let written = match &spot.write {
-        Write::Patch => redfish.patch(spot.path(), &spot.body()).await,
-        Write::Post { path, body } => redfish.post(path, body).await,
-    };
-    let (task, doubt) = match written {
+    let (task, doubt) = match spot.send(redfish).await {
         Ok(accepted) => (accepted.location, None),
         Err(error @ (RedfishError::Refused { .. } | RedfishError::Http(_))) => (None, Some(error)),
         Err(error) => return Err(error.into()),
@@ -198,7 +198,7 @@ async fn write(bmc: &Bmc<'_>, spot: &Spot, label: &str) -> Result<(), Trouble> {
     let deadline = Instant::now() + bmc.read_back_budget();
     let mut pause = Duration::from_millis(50);
     let last = loop {
-        match (redfish.get(spot.path()).await, doubt.as_ref()) {
+        match (spot.read(redfish).await, doubt.as_ref()) {
             (Ok(now), _) if spot.is_satisfied_by(&now) => {
                 bmc.cx.wrote(BMC, &bmc.target.host, label, &before, &after);
                 return Ok(());

@@ -61,7 +61,8 @@ pub(super) async fn ensure(
     at: At<'_>,
     credential: Credential,
 ) -> Result<Done, Trouble> {
-    let wanted = WantedAccount { username: credential.username.clone(), role: ROLE };
+    let typed = dialect.has_account_types();
+    let wanted = WantedAccount { username: credential.username.clone(), role: ROLE, typed };
     let user = User { bmc, manager: at.manager, wanted, credential };
     let Some(account) = accounts.of(&user.wanted.username) else {
         let made = match dialect.free_place(accounts) {
@@ -116,7 +117,7 @@ impl User<'_> {
         let redfish = &self.bmc.redfish;
         let ipmi = ["IPMI".to_owned()];
         // Firmware that knows types has separate users for IPMI and Redfish, and gives a new one Redfish only.
-        let mut types = accounts.have_types().then_some(&ipmi[..]);
+        let mut types = (self.wanted.typed && accounts.have_types()).then_some(&ipmi[..]);
         loop {
             let error = match redfish.post(&accounts.path, &creation(&self.wanted, self.password(), types)).await {
                 Ok(_) => None,
@@ -154,7 +155,7 @@ impl User<'_> {
         let ipmi = ["IPMI".to_owned()];
         // A place that is for everything already is left so: some firmware takes no types at all.
         let lacks_ipmi = |types: &Vec<String>| !types.iter().any(|word| word.eq_ignore_ascii_case("IPMI"));
-        let types = types_of(place).filter(lacks_ipmi).map(|_| &ipmi[..]);
+        let types = types_of(place).filter(|types| self.wanted.typed && lacks_ipmi(types)).map(|_| &ipmi[..]);
         redfish.patch(&place.path, &creation(&self.wanted, self.password(), types)).await?;
         let now = redfish.get(&place.path).await?;
         if now.text("UserName").as_deref() != Some(&*self.wanted.username) {

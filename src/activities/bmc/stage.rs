@@ -272,7 +272,10 @@ impl<'a> Host<'a> {
             BootStep::NetworkFirst => false,
         };
         if !restricts {
-            let order = boot::network_first(setup);
+            // A NIC that is not positively identified is not singled out: nothing is lost by that here.
+            let singled = nic.filter(|_| self.flow.boot == BootStep::NetworkFirst);
+            let order = singled.and_then(|nic| boot::nic_first(setup, nic).ok());
+            let order = order.unwrap_or_else(|| boot::network_first(setup));
             self.want_order(setup, BootChange { order, ..BootChange::default() }, wish);
             return;
         }
@@ -297,7 +300,8 @@ impl<'a> Host<'a> {
             return wish.satisfied.push(BOOT_ORDER.to_owned());
         }
         let name = |reference: &String| {
-            let option = setup.options.iter().find(|option| option.reference == *reference);
+            let mut all = setup.options.iter().chain(&setup.aside);
+            let option = all.find(|option| option.reference == *reference);
             option.map_or_else(|| reference.clone(), |option| option.name.clone())
         };
         let mut after = change.order.iter().map(name).collect::<Vec<_>>().join(", ");

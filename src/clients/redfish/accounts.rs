@@ -16,6 +16,8 @@ pub struct Accounts {
     pub path: String,
     pub members: Vec<Resource>,
     pub skipped: Vec<Skipped>,
+    /// What the collection takes, by its `Allow`; `None`: it does not say.
+    pub methods: Option<Vec<String>>,
 }
 
 /// An account as it is wanted. The password is not here: it is in the request only.
@@ -23,11 +25,14 @@ pub struct Accounts {
 pub struct WantedAccount {
     pub username: String,
     pub role: &'static str,
+    /// What an account says of its types is meant: see [`Dialect::has_account_types`](super::dialect::Dialect).
+    pub typed: bool,
 }
 
 /// Reads the accounts; `None` where the BMC has no accounts to speak of.
 pub async fn read(redfish: &Redfish, root: &Resource) -> Result<Option<Accounts>, RedfishError> {
-    let Some(path) = root.link("AccountService") else { return Ok(None) };
+    // Some AMI firmware loses its root's links until the BMC is reset (Q36).
+    let path = root.link("AccountService").unwrap_or_else(|| "/redfish/v1/AccountService".to_owned());
     let service = match redfish.get(&path).await {
         Ok(service) => service,
         Err(e) if e.is_absent() => return Ok(None),
@@ -39,13 +44,19 @@ pub async fn read(redfish: &Redfish, root: &Resource) -> Result<Option<Accounts>
         Err(e) if e.is_absent() => return Ok(None),
         Err(e) => return Err(e),
     };
-    Ok(Some(Accounts { service, path, members: listing.members, skipped: listing.skipped }))
+    let (members, skipped, methods) = (listing.members, listing.skipped, listing.methods);
+    Ok(Some(Accounts { service, path, members, skipped, methods }))
 }
 
 impl Accounts {
     /// The account of a user. Names are compared exactly: BMCs tell `ADMIN` from `admin`.
     pub fn of(&self, username: &str) -> Option<&Resource> {
         self.members.iter().find(|account| account.text("UserName").as_deref() == Some(username))
+    }
+
+    /// The first account of a fixed number that nobody has.
+    pub fn unused(&self) -> Option<&Resource> {
+        self.members.iter().find(|account| account.text("UserName").is_none())
     }
 
     /// Whether accounts here say which interfaces they are for. Older firmware has one table for all and does not know
@@ -78,7 +89,8 @@ pub fn differences(account: &Resource, wanted: &WantedAccount) -> Vec<(&'static 
         let word = account.flag("Enabled").map_or("-", |_| "off");
         found.push(("enabled", word.to_owned(), "on".to_owned()));
     }
-    if let Some(types) = types_of(account)
+    if wanted.typed
+        && let Some(types) = types_of(account)
         && !types.iter().any(|word| word.eq_ignore_ascii_case("IPMI"))
     {
         found.push(("types", types.join(", "), with_ipmi(&types).join(", ")));
@@ -133,7 +145,7 @@ mod tests {
     }
 
     fn wanted() -> WantedAccount {
-        WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly" }
+        WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly", typed: true }
     }
 
     #[test]
@@ -143,6 +155,11 @@ mod tests {
         assert!(differences(&right, &wanted()).is_empty());
         let old = account(json!({"UserName": "ipmi_exporter", "RoleId": "ReadOnly", "Enabled": true}));
         assert!(differences(&old, &wanted()).is_empty());
+        // One table for all interfaces, whatever word stands there.
+        let untyped = WantedAccount { typed: false, ..wanted() };
+        let one = account(json!({"RoleId": "ReadOnly", "Enabled": true, "AccountTypes": ["Redfish"]}));
+        assert!(differences(&one, &untyped).is_empty());
+        assert_eq!(mending(&one, &untyped, "pw"), json!({"Password": "pw"}));
         let wrong = account(json!({"RoleId": "Administrator", "Enabled": false, "AccountTypes": ["Redfish"]}));
         let words: Vec<&str> = differences(&wrong, &wanted()).iter().map(|(what, _, _)| *what).collect();
         assert_eq!(words, ["role", "enabled", "types"]);

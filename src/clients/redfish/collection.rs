@@ -14,6 +14,8 @@ const MEMBERS_MAX: usize = 1024;
 pub struct Listing {
     pub members: Vec<Resource>,
     pub skipped: Vec<Skipped>,
+    /// What the collection itself takes, by its `Allow`; `None`: it does not say.
+    pub methods: Option<Vec<String>>,
 }
 
 /// A resource that could not be used and was left out (C-33).
@@ -44,13 +46,14 @@ impl Redfish {
             _ => path.to_owned(),
         });
         while let Some(page_path) = next.take() {
-            let page = match self.get(&page_path).await {
+            let (page, methods) = match self.get_with_methods(&page_path).await {
                 // The query itself may be what is refused.
                 Err(RedfishError::Refused { status: 400 | 501, .. }) if page_path != path && pages.is_empty() => {
-                    self.get(path).await?
+                    self.get_with_methods(path).await?
                 }
                 other => other?,
             };
+            listing.methods = listing.methods.or(methods);
             let members = page.body.get("Members").and_then(|m| m.as_array()).map_or(&[][..], Vec::as_slice);
             for member in members {
                 if seen.len() >= MEMBERS_MAX {

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
+use super::error::RedfishError;
 use super::resource::{Resource, text_of};
+use super::service::{Accepted, Redfish};
 
 /// A setting that enrollment wants, in no vendor's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +64,8 @@ impl Wanted {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Located {
     At(Spot),
+    /// In several resources, which only together make the setting.
+    Each(Vec<Spot>),
     /// This model or firmware has no such setting, with the reason.
     Absent {
         why: String,
@@ -82,6 +86,25 @@ pub struct Spot {
     /// JSON pointers with the value that each has to have.
     pub members: Vec<(String, Value)>,
     pub write: Write,
+    /// Asked for in the same way where the BMC refuses the first: another place, or other words, for the same setting.
+    pub instead: Option<Box<Request>>,
+    pub read_back: ReadBack,
+}
+
+/// A path with the body for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub path: String,
+    pub body: Value,
+}
+
+/// Where a setting shows after it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReadBack {
+    /// In the resource itself.
+    Here,
+    /// In a member of the resource, which is a collection: the first one that has these members.
+    Member(Vec<(String, Value)>),
 }
 
 /// How a setting is written.
@@ -96,8 +119,33 @@ pub enum Write {
 impl Spot {
     /// A setting that is written where it is read.
     pub fn patch(resource: Resource, members: impl IntoIterator<Item = (impl Into<String>, Value)>) -> Spot {
+        let members = members.into_iter().map(|(pointer, value)| {
+            let pointer = pointer.into();
+            let value = in_the_type_of(resource.at(&pointer), value);
+            (pointer, value)
+        });
+        let members = members.collect();
+        Spot { resource, members, write: Write::Patch, instead: None, read_back: ReadBack::Here }
+    }
+
+    /// A setting that is to be a new member of a collection, since none has its `key`. `members` are what the member is
+    /// to have in the end.
+    pub fn member(
+        collection: &str,
+        key: Vec<(String, Value)>,
+        members: impl IntoIterator<Item = (impl Into<String>, Value)>,
+        body: Value,
+    ) -> Spot {
+        let resource = Resource { path: collection.to_owned(), body: Map::new(), etag: None };
         let members = members.into_iter().map(|(pointer, value)| (pointer.into(), value)).collect();
-        Spot { resource, members, write: Write::Patch }
+        let write = Write::Post { path: collection.to_owned(), body };
+        Spot { resource, members, write, instead: None, read_back: ReadBack::Member(key) }
+    }
+
+    /// With another request where the first is refused.
+    pub fn or(mut self, path: impl Into<String>, body: Value) -> Spot {
+        self.instead = Some(Box::new(Request { path: path.into(), body }));
+        self
     }
 
     /// The path to write to and to read back.
@@ -108,6 +156,41 @@ impl Spot {
     /// Whether a reading has what is wanted.
     pub fn is_satisfied_by(&self, resource: &Resource) -> bool {
         self.members.iter().all(|(pointer, want)| resource.at(pointer).is_some_and(|have| same(have, want)))
+    }
+
+    /// Writes it. Nothing but a clear refusal of what was asked leads to the second way.
+    pub async fn send(&self, redfish: &Redfish) -> Result<Accepted, RedfishError> {
+        let first = match &self.write {
+            Write::Patch => redfish.patch(self.path(), &self.body()).await,
+            Write::Post { path, body } => redfish.post(path, body).await,
+        };
+        let (refusal, instead) = match (first, &self.instead) {
+            (Err(e @ (RedfishError::Refused { .. } | RedfishError::NotFound { .. })), Some(instead)) => (e, instead),
+            (other, _) => return other,
+        };
+        // Some firmware refuses what it has done (Q23).
+        if self.read(redfish).await.is_ok_and(|now| self.is_satisfied_by(&now)) {
+            return Ok(Accepted::default());
+        }
+        let second = match &self.write {
+            Write::Patch => redfish.patch(&instead.path, &instead.body).await,
+            Write::Post { .. } => redfish.post(&instead.path, &instead.body).await,
+        };
+        // Where the second way does not exist at all, the first refusal says more.
+        second.map_err(|error| if error.is_absent() { refusal } else { error })
+    }
+
+    /// Reads how the setting stands now.
+    pub async fn read(&self, redfish: &Redfish) -> Result<Resource, RedfishError> {
+        let key = match &self.read_back {
+            ReadBack::Here => return redfish.get(self.path()).await,
+            ReadBack::Member(key) => key,
+        };
+        let has_key = |member: &Resource| {
+            key.iter().all(|(pointer, want)| member.at(pointer).is_some_and(|have| same(have, want)))
+        };
+        let found = redfish.list(self.path()).await?.members.into_iter().find(has_key);
+        Ok(found.unwrap_or_else(|| self.resource.clone()))
     }
 
     /// The request body: all members of the setting, and nothing else. Written together, since firmware checks them
@@ -134,6 +217,20 @@ impl Spot {
     pub fn describe_wanted(&self) -> String {
         self.members.iter().map(|(_, want)| show(want)).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// A flag as the BMC itself writes it: some firmware has `Enabled` and `Disabled` where other has true and false (Q35).
+fn in_the_type_of(read: Option<&Value>, want: Value) -> Value {
+    match (read, &want) {
+        (Some(Value::String(word)), Value::Bool(flag)) if is_flag_word(word) => {
+            Value::from(if *flag { "Enabled" } else { "Disabled" })
+        }
+        _ => want,
+    }
+}
+
+fn is_flag_word(word: &str) -> bool {
+    ["enabled", "disabled"].iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 fn show(value: &Value) -> String {
@@ -182,6 +279,23 @@ mod tests {
         assert_eq!(spot.body(), json!({"NTP": {"ProtocolEnabled": true, "NTPServers": ["192.0.2.1"]}}));
         assert_eq!(spot.describe(&spot.resource), "off 192.0.2.1, 127.0.0.1");
         assert_eq!(spot.describe_wanted(), "on 192.0.2.1");
+    }
+
+    #[test]
+    fn a_flag_is_written_as_the_word_that_was_read() {
+        let body = json!({"A": "Disabled", "B": false, "C": null, "D": "maybe"});
+        let resource = Resource { path: "/x".into(), body: body.as_object().unwrap().clone(), etag: None };
+        let spot = Spot::patch(resource, ["/A", "/B", "/C", "/D"].map(|pointer| (pointer, json!(true))));
+        assert_eq!(spot.body(), json!({"A": "Enabled", "B": true, "C": true, "D": true}));
+    }
+
+    #[test]
+    fn a_member_that_is_missing_reads_as_nothing() {
+        let members = [("/Type", json!("Syslog")), ("/Address", json!("192.0.2.9:514"))];
+        let spot = Spot::member("/list", vec![("/Type".into(), json!("Syslog"))], members, json!({"Id": "1"}));
+        assert!(!spot.is_satisfied_by(&spot.resource));
+        assert_eq!((spot.path(), spot.describe(&spot.resource).as_str()), ("/list", "- -"));
+        assert_eq!(spot.describe_wanted(), "Syslog 192.0.2.9:514");
     }
 
     #[test]

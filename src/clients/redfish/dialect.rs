@@ -63,6 +63,12 @@ pub trait Dialect: Send + Sync {
         None
     }
 
+    /// Whether the `AccountTypes` of an account say what it may be used for. Some firmware has one table of users for all
+    /// interfaces, and writes the same word to each.
+    fn has_account_types(&self) -> bool {
+        true
+    }
+
     /// Why a BMC that answers is not ready to be written to yet; `None`: it is. Asked after a reset and before anything is
     /// staged.
     fn not_ready<'a>(&'a self, _at: At<'a>) -> Asked<'a, Option<String>> {

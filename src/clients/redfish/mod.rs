@@ -5,13 +5,16 @@
 
 pub mod accounts;
 pub mod address;
+pub mod ami;
 pub mod collection;
 pub mod condition;
 pub mod converge;
 pub mod dell;
 pub mod dialect;
 pub mod error;
+pub mod firmware;
 pub mod host;
+pub mod lenovo;
 pub mod links;
 pub mod resource;
 pub mod said;

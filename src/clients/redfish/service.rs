@@ -160,13 +160,26 @@ impl Redfish {
         self.read(path, true).await
     }
 
+    /// Reads a resource with the methods that it takes, by its `Allow`; `None`: it does not say.
+    pub async fn get_with_methods(&self, path: &str) -> Result<(Resource, Option<Vec<String>>), RedfishError> {
+        let (resource, allow) = self.read_whole(path, true).await?;
+        let methods = allow.map(|list| list.split(',').map(|word| word.trim().to_ascii_uppercase()).collect());
+        Ok((resource, methods))
+    }
+
     async fn read(&self, path: &str, authenticated: bool) -> Result<Resource, RedfishError> {
+        self.read_whole(path, authenticated).await.map(|(resource, _)| resource)
+    }
+
+    /// A resource, and its header `Allow`.
+    async fn read_whole(&self, path: &str, authenticated: bool) -> Result<(Resource, Option<String>), RedfishError> {
         let call = Call { method: Method::GET, path: path.to_owned(), body: None, if_match: None, authenticated };
         let answer = self.ask(call).await?;
         let unusable = |what: &str| RedfishError::Unusable { path: neutralize_to(path, 200), what: what.to_owned() };
         match answer.json()? {
             Value::Object(body) => {
-                Ok(Resource { path: path.to_owned(), body, etag: answer.header("etag").map(str::to_owned) })
+                let etag = answer.header("etag").map(str::to_owned);
+                Ok((Resource { path: path.to_owned(), body, etag }, answer.header("allow").map(str::to_owned)))
             }
             Value::Null => Err(unusable("the answer is empty")),
             _ => Err(unusable("the answer is JSON, but no object")),
@@ -180,7 +193,7 @@ impl Redfish {
             _ => m.first_form.header(),
         });
         let mut forms = vec![first.clone()];
-        let mut climbed = false;
+        let (mut climbed, mut fetched_again) = (false, false);
         let mut next = 0;
         loop {
             let if_match = forms[next].clone();
@@ -191,31 +204,63 @@ impl Redfish {
                 if_match: if_match.clone(),
                 authenticated: true,
             };
-            match self.ask(call).await {
+            let refused = match self.ask(call).await {
                 Ok(answer) => {
                     if climbed {
                         self.memory(|m| m.stars = Some(if_match.as_deref() == Some("*")));
                     }
                     return self.accepted(answer);
                 }
-                Err(RedfishError::Precondition { .. }) if !climbed => {
-                    climbed = true;
-                    let now = self.get(path).await?;
-                    forms.extend(ladder(now.etag.as_deref(), now.body.get("@odata.etag"), &first));
-                    next += 1;
-                }
-                Err(RedfishError::Precondition { .. }) if next + 1 < forms.len() => next += 1,
+                Err(refused @ RedfishError::Precondition { .. }) => refused,
                 Err(other) => return Err(other),
+            };
+            let is_exact = if_match.is_some_and(|form| form != "*");
+            if !climbed {
+                climbed = true;
+                forms.extend(self.forms_of(path, &first).await?);
+            } else if is_exact && !fetched_again {
+                // The tag may have changed in between, and some XCC refuse a right one now and then (Q4).
+                fetched_again = true;
+                let fresh = self.forms_of(path, &first).await?.into_iter().flatten().next();
+                let differs = fresh.as_ref().is_some_and(|tag| !forms.iter().flatten().any(|form| form == tag));
+                if fresh.as_deref() != Some("*") && (differs || first.as_deref() == Some("*") && fresh.is_some()) {
+                    forms.insert(next + 1, fresh);
+                }
+            }
+            next += 1;
+            if next >= forms.len() {
+                return Err(refused);
             }
         }
     }
 
+    /// The forms of the precondition that a resource may want, from what it says of its tag. While a password has to be
+    /// changed first it says nothing.
+    async fn forms_of(&self, path: &str, tried: &IfMatch) -> Result<Vec<IfMatch>, RedfishError> {
+        match self.get(path).await {
+            Ok(now) => Ok(ladder(now.etag.as_deref(), now.body.get("@odata.etag"), tried)),
+            Err(RedfishError::PasswordChangeRequired { .. }) => Ok(ladder(None, None, tried)),
+            Err(other) => Err(other),
+        }
+    }
+
     /// Creates a member or asks for an action. Never repeated blindly: whoever calls reads first whether it took effect.
-    /// No `If-Match`: iDRAC10 refuses actions that carry one (Q7).
+    /// No `If-Match`: iDRAC10 refuses actions that carry one (Q7). Only firmware that wants `*` everywhere, and says that
+    /// it misses it here too, gets it: what lacked its precondition was not carried out.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Accepted, RedfishError> {
-        let call =
-            Call { method: Method::POST, path: path.to_owned(), body: Some(body), if_match: None, authenticated: true };
-        let answer = self.ask(call).await?;
+        let call = |if_match: IfMatch| Call {
+            method: Method::POST,
+            path: path.to_owned(),
+            body: Some(body),
+            if_match,
+            authenticated: true,
+        };
+        let answer = match self.ask(call(None)).await {
+            Err(RedfishError::Precondition { .. }) if self.memory(|m| m.first_form) == FirstForm::Any => {
+                self.ask(call(Some("*".to_owned()))).await?
+            }
+            other => other?,
+        };
         self.accepted(answer)
     }
 

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::collection::Listing;
 use super::converge::{Located, Spot};
 use super::error::RedfishError;
 use super::resource::Resource;
@@ -19,7 +20,9 @@ pub async fn on_own_nic(
     let Some(path) = bmc.link("EthernetInterfaces") else {
         return Ok(Located::Absent { why: "the BMC lists no Ethernet interface of its own".to_owned() });
     };
-    let listing = redfish.list(&path).await?;
+    let Some(listing) = listed(redfish, &path).await? else {
+        return Ok(Located::Absent { why: format!("the BMC names '{path}', and it is not there") });
+    };
     let left_out: Vec<String> = listing.skipped.iter().map(|s| format!("; left out: {}: {}", s.path, s.why)).collect();
     Ok(match own_nic(listing.members, address) {
         Some(resource) => Located::At(Spot::patch(resource, members)),
@@ -75,6 +78,15 @@ pub async fn linked(redfish: &Redfish, from: &Resource, pointer: &str) -> Result
 pub async fn network_protocol(redfish: &Redfish, bmc: &Resource) -> Result<Option<Resource>, RedfishError> {
     let Some(path) = bmc.link("NetworkProtocol") else { return Ok(None) };
     found(redfish.get(&path).await)
+}
+
+/// The members of a collection, or `None` where the model lacks it.
+pub async fn listed(redfish: &Redfish, path: &str) -> Result<Option<Listing>, RedfishError> {
+    match redfish.list(path).await {
+        Ok(listing) => Ok(Some(listing)),
+        Err(e) if e.is_absent() => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 /// What was read; `None` where there is nothing.

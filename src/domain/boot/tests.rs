@@ -117,6 +117,35 @@ fn the_reorder_by_label_puts_nics_first_and_disables_nothing() {
     assert_eq!(network_first(&all), ["Boot0001", "Boot0003", "Boot0000", "Boot0002"]);
 }
 
+#[test]
+fn an_option_aside_is_found_enabled_and_taken_back_into_the_order() {
+    let all = BootSetup {
+        aside: vec![pxe("Boot0002", 2, false), pxe("Boot0003", 3, true)],
+        ..setup(vec![pxe("Boot0001", 1, true), disk("Boot0000")])
+    };
+    let done = restrict(&all, mac(2)).unwrap();
+    assert_eq!(done.order, ["Boot0002", "Boot0001", "Boot0000"]);
+    assert_eq!((done.enable, done.disable), (vec!["Boot0002".into()], vec!["Boot0001".into(), "Boot0003".to_owned()]));
+    // What is right in the order stays right, whatever disabled options lie aside.
+    let vanished =
+        BootSetup { aside: vec![pxe("Boot0002", 2, false)], ..setup(vec![pxe("Boot0001", 1, true), disk("Boot0000")]) };
+    assert!(restrict(&vanished, mac(1)).unwrap().is_satisfied_by(&vanished));
+}
+
+#[test]
+fn the_reorder_takes_back_what_was_dropped_and_leaves_aside_what_is_disabled() {
+    let mut class = disk("Hard Disk");
+    class.enabled = None;
+    let all = BootSetup {
+        aside: vec![class, pxe("Boot0009", 9, false)],
+        ..setup(vec![pxe("Boot0001", 1, true), pxe("Boot0002", 2, true)])
+    };
+    assert_eq!(network_first(&all), ["Boot0001", "Boot0002", "Hard Disk"]);
+    assert_eq!(nic_first(&all, mac(2)).unwrap(), ["Boot0002", "Boot0001", "Hard Disk"]);
+    assert_eq!(nic_first(&all, mac(9)).unwrap(), ["Boot0009", "Boot0001", "Boot0002", "Hard Disk"]);
+    assert!(nic_first(&all, mac(4)).unwrap_err().contains("no boot option is proven"));
+}
+
 proptest! {
     /// Proves: B12, B14
     #[test]

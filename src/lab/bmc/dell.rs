@@ -67,7 +67,7 @@ impl Tree for Dell {
         if machine.has(Quirk::NumericEtag) { json!(number) } else { json!(format!("\"{number}\"")) }
     }
 
-    fn precondition_of_post(&self, machine: &Machine, given: Option<&str>) -> Result<(), Refusal> {
+    fn precondition_of_post(&self, machine: &Machine, _: &str, given: Option<&str>) -> Result<(), Refusal> {
         if machine.has(Quirk::Idrac10) && given.is_some() { Err(Refusal::precondition()) } else { Ok(()) }
     }
 

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Reply;
+use super::ami::Ami;
 use super::dell::Dell;
+use super::lenovo::Lenovo;
 use super::login::Sessions;
 use super::said::Refusal;
 use super::settings::Settings;
@@ -14,12 +16,13 @@ use super::supermicro::Supermicro;
 use crate::lab::clock::LabTime;
 use crate::lab::machine::{Machine, PowerAction, Vendor};
 
-/// The tree of a vendor; `None` where the lab has none.
-pub(super) fn tree(vendor: Vendor) -> Option<&'static dyn Tree> {
+/// The tree of a vendor.
+pub(super) fn tree(vendor: Vendor) -> &'static dyn Tree {
     match vendor {
-        Vendor::Supermicro => Some(&Supermicro),
-        Vendor::Dell => Some(&Dell),
-        Vendor::Lenovo | Vendor::Ami => None,
+        Vendor::Supermicro => &Supermicro,
+        Vendor::Lenovo => &Lenovo,
+        Vendor::Dell => &Dell,
+        Vendor::Ami => &Ami,
     }
 }
 
@@ -60,7 +63,7 @@ pub(super) trait Tree: Sync {
         Ok(())
     }
 
-    /// The body of a refusal.
+    /// The body of a refusal. A text is a page.
     fn body_of(&self, refusal: &Refusal) -> Value {
         refusal.supermicro()
     }
@@ -76,8 +79,13 @@ pub(super) trait Tree: Sync {
     }
 
     /// Checks `If-Match` of a POST.
-    fn precondition_of_post(&self, _machine: &Machine, _given: Option<&str>) -> Result<(), Refusal> {
+    fn precondition_of_post(&self, _machine: &Machine, _path: &str, _given: Option<&str>) -> Result<(), Refusal> {
         Ok(())
+    }
+
+    /// A member as it comes along with its collection.
+    fn expanded(&self, _machine: &Machine, member: Value) -> Value {
+        member
     }
 
     /// Checks `If-Match` of a PATCH against the tag of the resource, as the header has it.
