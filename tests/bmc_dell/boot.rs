@@ -1,7 +1,7 @@
 //! Boot options: their order, and the evidence of the NIC behind each.
 
 use muster::clients::redfish::dell::Dell;
-use muster::clients::redfish::dialect::Staging;
+use muster::clients::redfish::dialect::{Change, Staging};
 use muster::domain::boot::{BootSetup, Kind, restrict};
 use muster::lab::machine::Quirk;
 use serde_json::json;
@@ -71,6 +71,28 @@ async fn evidence_that_disagrees_is_no_identification() {
     let setup = rig.boot().await;
     let why = restrict(&setup, rig.mac("eth0")).unwrap_err();
     assert!(why.contains("PxeDev1Interface") && why.contains("DeviceDescription"), "{why}");
+}
+
+/// The provisioning NIC has no option as long as no device of the firmware is that NIC.
+#[tokio::test]
+async fn a_nic_without_an_option_gets_one_by_attributes_and_can_be_restricted_to_after_the_boot() {
+    let rig = Rig::of(&[], |scenario| {
+        let model = scenario.types.get_mut(&scenario.hosts[0].device_type).unwrap();
+        model.extra_nics = 1;
+    })
+    .await;
+    let mac = rig.mac("eth2");
+    let why = restrict(&rig.boot().await, mac).unwrap_err();
+    assert!(why.contains("no boot option is proven"), "{why}");
+    let parts = rig.parts().await;
+    assert_eq!(Dell.make_bootable(rig.at(&parts), rig.mac("eth0")).await.unwrap(), []);
+    let attributes = Dell.make_bootable(rig.at(&parts), mac).await.unwrap();
+    let want = [("PxeDev3EnDis", "Enabled"), ("PxeDev3Interface", "NIC.Slot.3-1")];
+    assert_eq!(attributes, want.map(|(name, value)| (name.to_owned(), json!(value))));
+    assert_eq!(rig.carry_through(&Change { attributes, boot: None }).await, 1);
+    let done = restrict(&rig.boot().await, mac).unwrap();
+    assert!(done.keeps.starts_with("PXE Device 3"));
+    assert_eq!(done.disable.len(), 2);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ mod staging;
 
 use futures::future::BoxFuture;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::accounts::{self, Accounts};
 use super::condition::FirstForm;
@@ -19,6 +19,7 @@ use super::service::Redfish;
 use super::vendor::Vendor;
 use crate::domain::bios::Bios;
 use crate::domain::boot::BootSetup;
+use crate::domain::mac::Mac;
 
 /// Its dialect.
 pub struct Dell;
@@ -81,6 +82,10 @@ impl Staging for Dell {
 
     fn boot<'a>(&'a self, at: At<'a>) -> Asked<'a, Option<BootSetup>> {
         Box::pin(boot::read(at))
+    }
+
+    fn make_bootable<'a>(&'a self, at: At<'a>, nic: Mac) -> Asked<'a, Vec<(String, Value)>> {
+        Box::pin(boot::make_bootable(at, nic))
     }
 
     fn jobs<'a>(&'a self, at: At<'a>) -> Asked<'a, Vec<Job>> {

@@ -17,6 +17,7 @@ use super::service::{Accepted, Redfish};
 use super::vendor::Vendor;
 use crate::domain::bios::Bios;
 use crate::domain::boot::BootSetup;
+use crate::domain::mac::Mac;
 
 /// A BMC with the resources that everything starts from.
 #[derive(Clone, Copy)]
@@ -87,6 +88,12 @@ pub trait Staging: Send + Sync {
 
     /// The boot options in their order, with all evidence of the NIC behind each (B14). `None`: it lists none.
     fn boot<'a>(&'a self, at: At<'a>) -> Asked<'a, Option<BootSetup>>;
+
+    /// Firmware attributes that give a NIC a boot option, where it has none. Empty: it has one, or this vendor's firmware has
+    /// options for all NICs, or none to spare.
+    fn make_bootable<'a>(&'a self, _at: At<'a>, _nic: Mac) -> Asked<'a, Vec<(String, Value)>> {
+        Box::pin(async { Ok(vec![]) })
+    }
 
     /// Jobs that hold settings of the host now, ended ones left out, whoever made them. Empty where a vendor has no jobs.
     fn jobs<'a>(&'a self, _at: At<'a>) -> Asked<'a, Vec<Job>> {

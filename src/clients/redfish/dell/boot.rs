@@ -1,7 +1,7 @@
 //! The host's boot options as an iDRAC tells of them. Its device paths name no NIC, so that the NIC behind an option is
 //! looked for on every way that there is, and each one that leads somewhere is evidence.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::staging::{Sources, settings_path};
 use crate::clients::redfish::collection::Listing;
@@ -11,6 +11,9 @@ use crate::clients::redfish::resource::Resource;
 use crate::clients::redfish::standard::{found, linked};
 use crate::domain::boot::{BootOption, BootSetup, Evidence};
 use crate::domain::mac::Mac;
+
+/// Network devices that a firmware has at most.
+const DEVICES_MAX: u32 = 16;
 
 /// The boot options in the order of `Boot.BootOrder`: the one of the collection means nothing (Q11).
 pub(super) async fn read(at: At<'_>) -> Result<Option<BootSetup>, RedfishError> {
@@ -48,7 +51,9 @@ pub(super) fn order_of(system: &Resource) -> Vec<String> {
 /// The boot options as they are listed; `None` where the iDRAC lists none.
 pub(super) async fn options(at: At<'_>, system: &Resource) -> Result<Option<Listing>, RedfishError> {
     let Some(path) = system.link("/Boot/BootOptions") else { return Ok(None) };
-    match at.redfish.list(&path).await {
+    let expands = expands(at);
+    let listing = if expands { at.redfish.list_expanded(&path).await } else { at.redfish.list(&path).await };
+    match listing {
         Ok(listing) => Ok(Some(listing)),
         Err(e) if e.is_absent() => Ok(None),
         Err(e) => Err(e),
@@ -123,6 +128,37 @@ pub(super) fn device_of(name: &str) -> Option<(&'static str, u32)> {
     Some((kind, rest.trim().parse().ok()?))
 }
 
+/// The firmware has an option for a NIC only where one of its few network devices is that NIC. The first device that is off is
+/// made so; one that is on is another NIC's, and stays.
+pub(super) async fn make_bootable(at: At<'_>, nic: Mac) -> Result<Vec<(String, Value)>, RedfishError> {
+    let Some(bios) = linked(at.redfish, at.system, "Bios").await? else { return Ok(vec![]) };
+    let nics = Nics::read(at).await?;
+    let fqdds: Vec<&str> = nics.all.iter().filter(|known| known.mac == nic).map(|known| known.id.as_str()).collect();
+    Ok(device_for(&bios, &fqdds))
+}
+
+/// The attributes that make a PXE device of a NIC.
+fn device_for(bios: &Resource, fqdds: &[&str]) -> Vec<(String, Value)> {
+    let word = |device: &str, end: &str| bios.text(&format!("/Attributes/{device}{end}"));
+    let devices = |kind: &str| (1..=DEVICES_MAX).map(|n| format!("{kind}Dev{n}")).collect::<Vec<_>>();
+    let is_on = |device: &String| word(device, "EnDis").as_deref() == Some("Enabled");
+    let is_its = |device: &String| {
+        word(device, "Interface").is_some_and(|its| fqdds.iter().any(|fqdd| its.eq_ignore_ascii_case(fqdd)))
+    };
+    let mut all = [devices("Pxe"), devices("Http")].concat().into_iter();
+    let Some(fqdd) = fqdds.first().filter(|_| !all.any(|device| is_on(&device) && is_its(&device))) else {
+        return vec![];
+    };
+    let spare = devices("Pxe").into_iter().find(|device| word(device, "EnDis").as_deref() == Some("Disabled"));
+    let Some(device) = spare else { return vec![] };
+    let mut attributes =
+        vec![(format!("{device}EnDis"), json!("Enabled")), (format!("{device}Interface"), json!(fqdd))];
+    if word(&device, "Protocol").is_some_and(|protocol| protocol != "IPv4") {
+        attributes.push((format!("{device}Protocol"), json!("IPv4")));
+    }
+    attributes
+}
+
 /// What an option's name says of the NIC's place: after the colon, up to what newer firmware adds by hyphens.
 fn place_of(name: &str) -> Option<&str> {
     let (_, rest) = name.split_once(':')?;
@@ -144,7 +180,7 @@ struct Known {
 impl Nics {
     /// Every interface and function that the iDRAC lists.
     async fn read(at: At<'_>) -> Result<Nics, RedfishError> {
-        let expands = at.root.flag("/ProtocolFeaturesSupported/ExpandQuery/Levels") == Some(true);
+        let expands = expands(at);
         let mut all = Vec::new();
         if let Some(path) = at.system.link("EthernetInterfaces") {
             all.extend(list(at, &path, expands).await?.iter().filter_map(known));
@@ -159,6 +195,11 @@ impl Nics {
         }
         Ok(Nics { all })
     }
+}
+
+/// Whether members come along with their collection.
+pub(super) fn expands(at: At<'_>) -> bool {
+    at.root.flag("/ProtocolFeaturesSupported/ExpandQuery/Levels") == Some(true)
 }
 
 async fn list(at: At<'_>, path: &str, expands: bool) -> Result<Vec<Resource>, RedfishError> {
@@ -220,6 +261,25 @@ mod tests {
         assert_eq!(device(&off, name), None);
         // Devices beyond the fourth have no switch on some machines.
         assert_eq!(device(&bios(json!({"PxeDev1Interface": "NIC.Slot.5-1"})), name), None);
+    }
+
+    #[test]
+    fn a_nic_gets_the_first_device_that_is_off_and_none_where_it_has_one_or_none_is_left() {
+        let of = |attributes: Value| device_for(&bios(attributes), &["NIC.Slot.5-1"]);
+        let two = json!({"PxeDev1EnDis": "Enabled", "PxeDev1Interface": "NIC.Embedded.1-1-1", "PxeDev2EnDis": "Disabled",
+            "PxeDev2Interface": "NIC.Embedded.1-1-1", "PxeDev2Protocol": "IPv6"});
+        let pair = |name: &str, value: &str| (name.to_owned(), json!(value));
+        let on = [
+            pair("PxeDev2EnDis", "Enabled"),
+            pair("PxeDev2Interface", "NIC.Slot.5-1"),
+            pair("PxeDev2Protocol", "IPv4"),
+        ];
+        assert_eq!(of(two), on);
+        let by_http =
+            json!({"HttpDev1EnDis": "Enabled", "HttpDev1Interface": "NIC.Slot.5-1", "PxeDev1EnDis": "Disabled"});
+        assert_eq!(of(by_http), []);
+        assert_eq!(of(json!({"PxeDev1EnDis": "Enabled", "PxeDev1Interface": "NIC.Embedded.1-1-1"})), []);
+        assert_eq!(device_for(&bios(json!({"PxeDev1EnDis": "Disabled"})), &[]), []);
     }
 
     #[test]

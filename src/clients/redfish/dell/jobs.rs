@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::boot::expands;
 use crate::clients::redfish::dialect::{At, Job, JobState};
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::resource::Resource;
@@ -16,9 +17,8 @@ pub(super) fn queue(at: At<'_>) -> String {
 
 /// Unfinished jobs that hold settings of the host's firmware, whoever made them.
 pub(super) async fn unfinished(at: At<'_>) -> Result<Vec<Job>, RedfishError> {
-    let expands = at.root.flag("/ProtocolFeaturesSupported/ExpandQuery/Levels") == Some(true);
     let path = queue(at);
-    let listing = if expands { at.redfish.list_expanded(&path).await } else { at.redfish.list(&path).await };
+    let listing = if expands(at) { at.redfish.list_expanded(&path).await } else { at.redfish.list(&path).await };
     let members = match listing {
         Ok(listing) => listing.members,
         Err(e) if e.is_absent() => return Ok(vec![]),

@@ -221,8 +221,13 @@ async fn with_job(at: At<'_>, path: &str, target: Option<&str>, body: Value) -> 
     let mut lost = None;
     let named = match at.redfish.patch(path, &body).await {
         Ok(accepted) => job_of(&accepted).filter(|id| id.starts_with("JID_")),
-        // The answer is lost; whether the write is, the queue tells.
-        Err(error @ RedfishError::Http(_)) => {
+        // The answer is lost, or an error was answered after the work; whether the write was done, the queue tells. What was
+        // asked again then meets the job that it made itself.
+        Err(error @ (RedfishError::Http(_) | RedfishError::Busy { .. })) => {
+            lost = Some(error);
+            None
+        }
+        Err(error) if error.is_already_committed() => {
             lost = Some(error);
             None
         }
