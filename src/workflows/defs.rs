@@ -233,6 +233,9 @@ pub struct StageBmcOut {
     pub jobs: Vec<String>,
     /// The host has to boot for it.
     pub needs_boot: bool,
+    /// More is to be staged after that boot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rest: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,6 +246,9 @@ pub struct StagedBmcIn {
     pub jobs: Vec<String>,
     /// The host was restarted for it: it is waited for until it is applied.
     pub booted: bool,
+    /// It is not all: what still differs after it is no fault.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rest: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -42,16 +42,6 @@ async fn an_unknown_vendor_is_told_with_what_was_read_and_gets_no_login() {
 }
 
 #[tokio::test]
-async fn a_vendor_that_this_version_has_no_flow_for_is_named_and_left_alone() {
-    let rig = Rig::start().await;
-    root(&rig, json!({"Id": "Root", "Vendor": "Dell", "Oem": {"Dell": {}}}));
-    let failure = prepare(&rig.cx, rig.prepare_in(false)).await.unwrap_err();
-    assert_eq!(failure.code, FailureCode::BmcVendorUnsupported);
-    assert!(failure.message.contains("Dell iDRAC") && !failure.retryable, "{failure}");
-    assert_eq!(rig.asked().len(), 1);
-}
-
-#[tokio::test]
 async fn a_wrong_password_is_tried_exactly_once() {
     let rig = Rig::start().await;
     rig.lab.world().add_fault(Fault::BmcPasswordUnknown(OfDevice { device: HOST.into(), at_s: None }));

@@ -4,6 +4,7 @@ mod configure;
 mod links;
 mod login;
 mod monitoring_user;
+mod password;
 mod reset;
 
 use std::path::PathBuf;
@@ -149,7 +150,24 @@ impl Rig {
 
     /// A field of the vault.
     pub fn secret(&self, item: &str, field: &str) -> String {
+        self.maybe_secret(item, field).unwrap_or_else(|| panic!("the vault has no '{field}' of '{item}'"))
+    }
+
+    pub fn maybe_secret(&self, item: &str, field: &str) -> Option<String> {
         let table: toml::Table = std::fs::read_to_string(&self.vault).unwrap().parse().unwrap();
-        table[item][field].as_str().unwrap().to_owned()
+        Some(table.get(item)?.get(field)?.as_str()?.to_owned())
+    }
+
+    /// As if the time had passed for which wrong logins count.
+    pub async fn forget_wrong_tries(&self) {
+        let key = format!("bmc.wrong_tries.{}", self.target().netbox_id);
+        self.cx.env.store.put_meta(&key, "").await.unwrap();
+        self.change_machine(|machine| {
+            let mut settings = Settings::of(machine);
+            for logins in settings.logins.values_mut() {
+                (logins.wrong, logins.locked_until_s) = (0, None);
+            }
+            settings.keep(machine);
+        });
     }
 }

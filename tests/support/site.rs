@@ -95,7 +95,7 @@ impl Site {
         let folder = folder();
         let lab = runtime.block_on(Lab::start(scenario, SPEED)).unwrap();
         let mut settings = muster::config::load(&lab.write_config(&folder.path().join("etc")).unwrap()).unwrap();
-        let (brief, long) = (Duration::from_millis(700), Duration::from_secs(3));
+        let brief = Duration::from_millis(700);
         settings.netbox.timeout = brief;
         for instance in settings.ironic.values_mut() {
             // Asked at the start and when a run wants it.
@@ -103,7 +103,7 @@ impl Site {
         }
         for site in settings.sites.values_mut() {
             (site.bmc.connect_timeout, site.bmc.timeout) = (brief, brief);
-            (site.bmc.busy_budget, site.bmc.reset_budget) = (brief, long);
+            (site.bmc.busy_budget, site.bmc.reset_budget) = (brief, Duration::from_secs(6000));
             let dhcp = site.dhcp.as_mut().unwrap();
             (dhcp.connect, dhcp.login, dhcp.command, dhcp.transfer) = (brief, brief, brief, brief);
             // Ten times the house's: a busy machine takes a while for what the lab does in no time.

@@ -25,6 +25,9 @@ const NEXT: &str = "password_next";
 /// How long a new password may take until the BMC takes it.
 const TAKES: Duration = Duration::from_secs(3);
 
+/// So often a password is written whose write was lost on the way.
+const SETS: u32 = 3;
+
 /// What was found or done.
 pub(super) struct Proven {
     pub rotated: bool,
@@ -101,7 +104,11 @@ impl Setup<'_> {
         let redfish = self.bmc.redfish.as_user(factory.clone());
         redfish.prefer(self.dialect.first_form());
         let account = match self.bmc.parts_by(&redfish, self.root).await {
-            Ok(_) => self.account(&redfish, &wanted).await?,
+            Ok(_) => {
+                // A login that succeeds ends the BMC's own counting.
+                wrong_tries::forget(self.bmc.cx, self.bmc.target, self.bmc.phase).await?;
+                self.account(&redfish, &wanted).await?
+            }
             Err(RedfishError::PasswordChangeRequired { account, .. }) => {
                 self.forced_account(&factory, &wanted.username, account.as_deref())?
             }
@@ -134,15 +141,30 @@ impl Setup<'_> {
         Ok(proven)
     }
 
-    /// Sets a password and proves it. The answer to the write is no proof, either way: it may be lost, or a lie.
+    /// Sets a password and proves it. The answer to the write is no proof, either way: it may be lost, or a lie. Where it is
+    /// lost the former password is tried first: while it works nothing was done, and the write is made again.
     async fn set(&self, redfish: &Redfish, account: &str, wanted: Credential, before: &str) -> Result<Proven, Trouble> {
-        let Bmc { cx, target, .. } = self.bmc;
-        let doubt = match self.dialect.set_password(redfish, account, &wanted.password).await {
-            Ok(()) => None,
-            Err(lost @ RedfishError::Http(_)) => Some(lost),
-            Err(RedfishError::Refused { reason, .. }) => return Err(self.policy(&reason).into()),
-            Err(other) => return Err(other.into()),
-        };
+        let Bmc { cx, target, phase, .. } = *self.bmc;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let lost = match self.dialect.set_password(redfish, account, &wanted.password).await {
+                Ok(()) => break,
+                Err(lost @ RedfishError::Http(_)) => lost,
+                Err(RedfishError::Refused { reason, .. }) => return Err(self.policy(&reason).into()),
+                Err(other) => return Err(other.into()),
+            };
+            match self.bmc.parts_by(redfish, self.root).await {
+                // Refused by now: it was done.
+                Err(RedfishError::Unauthorized { .. }) => {
+                    wrong_tries::remember(cx, target, phase).await?;
+                    break;
+                }
+                Ok(_) | Err(RedfishError::PasswordChangeRequired { .. }) if tries < SETS => {}
+                Ok(_) | Err(RedfishError::PasswordChangeRequired { .. }) => return Err(lost.into()),
+                Err(other) => return Err(other.into()),
+            }
+        }
         let now = self.bmc.redfish.as_user(wanted);
         now.prefer(self.dialect.first_form());
         let mut again = true;
@@ -152,15 +174,14 @@ impl Setup<'_> {
                     cx.wrote(BMC, &target.host, "admin password", before, "the vault's");
                     return Ok(Proven { rotated: true, redfish: now });
                 }
-                Err(RedfishError::Unauthorized { .. }) if again && doubt.is_none() => {
-                    wrong_tries::remember(cx, target, self.bmc.phase).await?;
+                Err(RedfishError::Unauthorized { .. }) if again => {
+                    wrong_tries::remember(cx, target, phase).await?;
                     again = false;
                     tokio::time::sleep(TAKES.min(self.bmc.site.bmc.busy_budget)).await;
                 }
                 Err(RedfishError::Unauthorized { .. }) => {
-                    wrong_tries::remember(cx, target, self.bmc.phase).await?;
-                    // The write was lost on the way: the former password is as valid as before.
-                    return Err(doubt.map_or_else(|| self.not_taken().into(), Into::into));
+                    wrong_tries::remember(cx, target, phase).await?;
+                    return Err(self.not_taken().into());
                 }
                 Err(other) => return Err(other.into()),
             }

@@ -180,8 +180,11 @@ async fn look_again(bmc: &Bmc<'_>, input: &BmcBackIn) -> Result<BmcBackOut, Trou
         Err(error) => return Err(error.into()),
     };
     let manager = &parts.manager;
-    let went_away =
-        input.seen_away || restarted_since(manager, input.since, input.asked_at.unwrap_or_else(Timestamp::now));
+    let asked_at = input.asked_at.unwrap_or_else(Timestamp::now);
+    let went_away = input.seen_away
+        || restarted_since(manager, input.since, asked_at)
+        // Nobody looked while it was away, and it does not tell when it started: no BMC answers for so long before it goes.
+        || start_of(manager) == "-" && asked_at.duration_since(input.since).unsigned_abs() >= STILL_ANSWERS * 2;
     let state = manager.text("/Status/State");
     let (back, note) = match (went_away, state.as_deref()) {
         (false, _) => (false, "it answers, and has not gone away yet".to_owned()),

@@ -53,6 +53,11 @@ async fn restart(bmc: &Bmc<'_>) -> Result<Changed, Trouble> {
             bmc.cx.wrote(BMC, &bmc.target.host, "power", if off { "off" } else { "on" }, kind);
             Ok(Changed { changed: true, note: format!("{kind} asked for") })
         }
+        // It may have been done, and a second restart could cut short what the first one carries in. Whoever waits for that
+        // sees whether it was, and asks again where no boot came.
+        Err(Trouble::Redfish(lost)) if matches!(*lost, RedfishError::Http(_)) => {
+            Ok(Changed { changed: true, note: format!("asked for, and the answer was lost: {lost}") })
+        }
         Err(trouble) => {
             // It said no: nothing was asked, and a further attempt may.
             let forgotten = bmc.cx.env.store.put_meta(&key, "").await;

@@ -13,7 +13,7 @@ use crate::clients::redfish::error::RedfishError;
 use crate::domain::bios;
 use crate::domain::boot::{self, BootSetup};
 use crate::domain::event::Observation;
-use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::failure::{Failure, FailureCode, Owner};
 use crate::domain::phase::Phase;
 use crate::workflows::defs::{BmcStage, Changed, StageBmcIn, StageBmcOut, StagedBmcIn, StagedBmcOut};
 
@@ -28,7 +28,14 @@ pub async fn stage(cx: &ActivityCx, input: StageBmcIn) -> Result<StageBmcOut, Fa
 }
 
 async fn stage_by(bmc: &Bmc<'_>, restrict_boot: bool) -> Result<StageBmcOut, Trouble> {
-    let nothing = StageBmcOut { changed: vec![], satisfied: vec![], skipped: vec![], jobs: vec![], needs_boot: false };
+    let nothing = StageBmcOut {
+        changed: vec![],
+        satisfied: vec![],
+        skipped: vec![],
+        jobs: vec![],
+        needs_boot: false,
+        rest: false,
+    };
     let host = Host::open(bmc).await?;
     let Some(staging) = host.dialect.staging() else { return Ok(nothing) };
     host.wait_until_ready().await?;
@@ -54,8 +61,9 @@ async fn stage_by(bmc: &Bmc<'_>, restrict_boot: bool) -> Result<StageBmcOut, Tro
     let skipped = wish.skipped.iter().map(|(what, why)| format!("{what}: {why}")).collect();
     if !jobs.is_empty() {
         // They end before anything else is staged: a second job would meet "already committed" (B8).
+        // What they are is not known here: what differs after them is staged then.
         let jobs = jobs.into_iter().map(|job| job.id).collect();
-        return Ok(StageBmcOut { satisfied: wish.satisfied, skipped, jobs, needs_boot: true, ..nothing });
+        return Ok(StageBmcOut { satisfied: wish.satisfied, skipped, jobs, needs_boot: true, rest: true, ..nothing });
     }
     if wish.words.is_empty() {
         return Ok(StageBmcOut { satisfied: wish.satisfied, skipped, needs_boot: wish.awaits_boot, ..nothing });
@@ -80,7 +88,8 @@ async fn stage_by(bmc: &Bmc<'_>, restrict_boot: bool) -> Result<StageBmcOut, Tro
         bmc.cx.wrote(BMC, &bmc.target.host, what, before, after);
     }
     let changed = wish.words.into_iter().map(|(what, _, _)| what).collect();
-    Ok(StageBmcOut { changed, satisfied: wish.satisfied, skipped, jobs: staged.jobs, needs_boot: true })
+    let rest = wish.more || staged.rest.is_some();
+    Ok(StageBmcOut { changed, satisfied: wish.satisfied, skipped, jobs: staged.jobs, needs_boot: true, rest })
 }
 
 /// One look at what was staged. Asks once and changes nothing.
@@ -123,12 +132,14 @@ async fn look(bmc: &Bmc<'_>, input: &StagedBmcIn) -> Result<StagedBmcOut, Troubl
     match (any(JobState::New), any(JobState::Running), any(JobState::Scheduled)) {
         (true, _, _) => return out(BmcStage::Waiting, said),
         (_, true, _) => return out(BmcStage::Running, said),
-        (_, _, true) if input.booted => return out(BmcStage::Waiting, said),
         (_, _, true) => return out(BmcStage::Scheduled, said),
         (false, false, false) => {}
     }
     if input.jobs.is_empty() && !input.booted {
         return out(BmcStage::Scheduled, "the next boot applies it".to_owned());
+    }
+    if input.rest && !input.jobs.is_empty() {
+        return out(BmcStage::Applied, "a part of it is applied".to_owned());
     }
     // All jobs are done, or there never was one: the values decide (Q15).
     let wish = host.wish(staging, input.restrict_boot).await?;
@@ -136,8 +147,12 @@ async fn look(bmc: &Bmc<'_>, input: &StagedBmcIn) -> Result<StagedBmcOut, Troubl
         Ours::default().keep(bmc).await?;
         return out(BmcStage::Applied, "it is applied".to_owned());
     }
+    if input.jobs.is_empty() && (wish.pending || !input.booted) {
+        return out(BmcStage::Scheduled, "the host has not applied it yet".to_owned());
+    }
     if input.jobs.is_empty() {
-        return out(BmcStage::Waiting, "the host has not applied it yet".to_owned());
+        // A boot has taken it and made something else of it (Q10): what differs now is staged once more.
+        return out(BmcStage::Applied, "a boot has applied it, and not all is as it should be".to_owned());
     }
     Err(host.not_applied(&wish, &said).into())
 }
@@ -181,6 +196,10 @@ struct Wish {
     skipped: Vec<(String, String)>,
     /// Something that is right is so from the next boot on only.
     awaits_boot: bool,
+    /// Something is kept for the next boot, right or not.
+    pending: bool,
+    /// It prepares for what can be staged after the next boot only.
+    more: bool,
 }
 
 impl<'a> Host<'a> {
@@ -210,6 +229,7 @@ impl<'a> Host<'a> {
                         format!("the BMC of '{host}' answers and is not ready: {why}"),
                         format!("wait until '{host}' has booted and nobody uses its Lifecycle Controller, then retry"),
                     )
+                    .owned_by(Owner::InfraEng)
                     .into());
             }
             tokio::time::sleep(pause).await;
@@ -226,6 +246,7 @@ impl<'a> Host<'a> {
         if !names.is_empty() {
             match staging.bios(self.at(), &names).await? {
                 Some(bios) => {
+                    wish.pending |= !bios.staged.is_empty();
                     let found = bios::difference(&bios, &wanted);
                     wish.awaits_boot |= !found.awaits_boot.is_empty();
                     wish.satisfied.extend(found.satisfied);
@@ -242,7 +263,10 @@ impl<'a> Host<'a> {
         }
         if self.flow.boot != BootStep::Nothing {
             match staging.boot(self.at()).await? {
-                Some(setup) => self.boot(&setup, restrict_boot, &mut wish),
+                Some(setup) => {
+                    wish.pending |= setup.staged.is_some();
+                    self.boot(staging, &setup, restrict_boot, &mut wish).await?;
+                }
                 None => wish.skipped.push((BOOT_ORDER.to_owned(), "the BMC lists no boot options".to_owned())),
             }
         }
@@ -262,11 +286,17 @@ impl<'a> Host<'a> {
         self.bmc.site.bmc.bios.get(word(self.dialect.vendor())).into_iter().flatten().map(|(name, _)| name).collect()
     }
 
-    fn boot(&self, setup: &BootSetup, restrict_boot: bool, wish: &mut Wish) {
+    async fn boot(
+        &self,
+        staging: &dyn Staging,
+        setup: &BootSetup,
+        restrict_boot: bool,
+        wish: &mut Wish,
+    ) -> Result<(), Trouble> {
         let nic = self.bmc.facts.provisioning().and_then(|nic| nic.mac);
         let restricts = match self.flow.boot {
-            BootStep::Nothing => return,
-            BootStep::Restrict if !restrict_boot => return,
+            BootStep::Nothing => return Ok(()),
+            BootStep::Restrict if !restrict_boot => return Ok(()),
             BootStep::Restrict => true,
             BootStep::RestrictOrReorder => restrict_boot && nic.is_some(),
             BootStep::NetworkFirst => false,
@@ -277,19 +307,32 @@ impl<'a> Host<'a> {
             let order = singled.and_then(|nic| boot::nic_first(setup, nic).ok());
             let order = order.unwrap_or_else(|| boot::network_first(setup));
             self.want_order(setup, BootChange { order, ..BootChange::default() }, wish);
-            return;
+            return Ok(());
         }
         let Some(nic) = nic else {
             let why = "NetBox knows no MAC of the provisioning NIC: no option is disabled".to_owned();
-            return wish.skipped.push((BOOT_ORDER.to_owned(), why));
+            wish.skipped.push((BOOT_ORDER.to_owned(), why));
+            return Ok(());
         };
         match boot::restrict(setup, nic) {
             Ok(found) => {
                 let change = BootChange { order: found.order, enable: found.enable, disable: found.disable };
                 self.want_order(setup, change, wish);
             }
-            Err(why) => wish.skipped.push((BOOT_ORDER.to_owned(), format!("{why}; no option is disabled"))),
+            Err(why) => {
+                // A NIC may have no option yet, and get one by what the firmware boots from at all.
+                let attributes = staging.make_bootable(self.at(), nic).await?;
+                if attributes.is_empty() {
+                    wish.skipped.push((BOOT_ORDER.to_owned(), format!("{why}; no option is disabled")));
+                }
+                wish.more = !attributes.is_empty();
+                for (name, value) in attributes {
+                    wish.words.push((name.clone(), "-".to_owned(), text(&value)));
+                    wish.change.attributes.push((name, value));
+                }
+            }
         }
+        Ok(())
     }
 
     fn want_order(&self, setup: &BootSetup, change: BootChange, wish: &mut Wish) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::RedfishError;
 use super::resource::{Resource, link_of};
 use super::service::Redfish;
-use super::standard::{found, linked};
+use super::standard::{found, found_linked, linked};
 use crate::domain::bios::{Bios, Rule};
 
 /// The firmware attributes of a system; `None` where it has none. The registry is read only where something is to be
@@ -21,7 +21,7 @@ pub async fn read(
     let Some(resource) = linked(redfish, system, "Bios").await? else { return Ok(None) };
     let Some(now) = attributes(&resource) else { return Ok(None) };
     let pending = match settings_object(&resource) {
-        Some(path) => found(redfish.get(&path).await)?.and_then(|settings| attributes(&settings)),
+        Some(path) => found_linked(redfish, &path).await?.and_then(|settings| attributes(&settings)),
         None => None,
     };
     // Some firmware lists all attributes there, some only what changes.

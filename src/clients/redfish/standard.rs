@@ -1,6 +1,7 @@
 //! Where the standard keeps settings: what most vendors share.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -71,7 +72,7 @@ pub async fn ipmi_over_lan(redfish: &Redfish, bmc: &Resource) -> Result<Located,
 /// A resource behind a link of another one, or `None` where the model lacks it.
 pub async fn linked(redfish: &Redfish, from: &Resource, pointer: &str) -> Result<Option<Resource>, RedfishError> {
     let Some(path) = from.link(pointer) else { return Ok(None) };
-    found(redfish.get(&path).await)
+    found_linked(redfish, &path).await
 }
 
 /// The network protocols of a BMC, where it lists them.
@@ -86,6 +87,18 @@ pub async fn listed(redfish: &Redfish, path: &str) -> Result<Option<Listing>, Re
         Ok(listing) => Ok(Some(listing)),
         Err(e) if e.is_absent() => Ok(None),
         Err(e) => Err(e),
+    }
+}
+
+/// A resource that another one links to; `None` where there is nothing behind the link. That is believed the second time
+/// only: firmware builds some of them when they are asked for (Q9), and what is taken for missing is left out of a change.
+pub async fn found_linked(redfish: &Redfish, path: &str) -> Result<Option<Resource>, RedfishError> {
+    match found(redfish.get(path).await)? {
+        Some(resource) => Ok(Some(resource)),
+        None => {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            found(redfish.get(path).await)
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::dialect::Dialect;
 use super::resource::Resource;
 use super::supermicro::Supermicro;
+use super::{ami::Ami, dell::Dell, lenovo::Lenovo};
 
 /// Whose firmware a BMC runs, where muster knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,9 @@ impl Vendor {
     pub fn dialect(self) -> Option<&'static dyn Dialect> {
         match self {
             Vendor::Supermicro => Some(&Supermicro),
-            Vendor::Lenovo | Vendor::Dell | Vendor::Ami => None,
+            Vendor::Lenovo => Some(&Lenovo),
+            Vendor::Dell => Some(&Dell),
+            Vendor::Ami => Some(&Ami),
         }
     }
 

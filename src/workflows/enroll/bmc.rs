@@ -13,8 +13,17 @@ use crate::workflows::defs::*;
 
 const PHASE: Phase = Phase::Bmc;
 
+/// A BMC that restarts is gone by then.
+const GONE_WITHIN: Duration = Duration::from_secs(90);
+
+/// Longer than the largest host takes until its firmware has what is staged.
+const NO_BOOT_CAME: Duration = Duration::from_secs(20 * 60);
+
 /// More boots than any change takes: one for what was there, one for what was staged, one where the first was not whole.
 const ROUNDS: u32 = 3;
+
+/// Firmware that takes no change as a whole wants a boot for each part of it: a flag of each NIC, at worst.
+const PARTS: u32 = 16;
 
 impl<C: Cx> Enrollment<C> {
     /// Converges the settings of a BMC in the order of B2; what was changed.
@@ -43,14 +52,24 @@ impl<C: Cx> Enrollment<C> {
     async fn stage_bmc(&self) -> Result<Vec<String>, ActivityError> {
         let restrict_boot = self.request.options.restrict_boot;
         let mut changed = Vec::new();
-        for _ in 0..ROUNDS {
+        let (mut whole, mut parts) = (0, 0);
+        while whole < ROUNDS && parts < PARTS {
             let input = StageBmcIn { target: self.target.clone(), restrict_boot };
             let staged = self.ask::<StageBmc>(PHASE, 900, input).await?;
-            changed.extend(staged.changed);
+            for what in staged.changed {
+                if !changed.contains(&what) {
+                    changed.push(what);
+                }
+            }
             if !staged.needs_boot {
                 return Ok(changed);
             }
-            if let Err(error) = self.boot_with(&staged.jobs).await {
+            if staged.rest {
+                parts += 1;
+            } else {
+                whole += 1;
+            }
+            if let Err(error) = self.boot_with(&staged.jobs, staged.rest).await {
                 self.take_back(staged.jobs).await;
                 return Err(error);
             }
@@ -70,8 +89,8 @@ impl<C: Cx> Enrollment<C> {
     }
 
     /// Restarts the host once what is staged is bound to its next boot, and not sooner, and waits until it is applied (B8, B9).
-    async fn boot_with(&self, jobs: &[String]) -> Result<(), ActivityError> {
-        let ask = |booted| self.staged_in(jobs.to_vec(), booted);
+    async fn boot_with(&self, jobs: &[String], rest: bool) -> Result<(), ActivityError> {
+        let ask = |booted| StagedBmcIn { rest, ..self.staged_in(jobs.to_vec(), booted) };
         let budgets = &self.request.options.budgets;
         let patience =
             |budget| Patience::until(self.cx.now(), budget, self.poll_first(), self.poll_max().max(self.poll_first()));
@@ -97,10 +116,17 @@ impl<C: Cx> Enrollment<C> {
             self.ask::<RestartHost>(PHASE, 300, self.target.clone()).await?;
         }
         let mut waits = patience(budgets.applied);
+        let mut restarted = self.cx.now();
         loop {
             let look = self.ask::<StagedBmc>(PHASE, 300, ask(true)).await?;
-            if look.stage == BmcStage::Applied {
-                return Ok(());
+            match look.stage {
+                BmcStage::Applied => return Ok(()),
+                // No boot has begun to carry it in: the restart was lost on its way, or the host ignored it.
+                BmcStage::Scheduled if self.cx.now().duration_since(restarted).unsigned_abs() >= NO_BOOT_CAME => {
+                    self.ask::<RestartHost>(PHASE, 300, self.target.clone()).await?;
+                    restarted = self.cx.now();
+                }
+                BmcStage::Scheduled | BmcStage::Waiting | BmcStage::Running => {}
             }
             let text = format!("the host boots to apply staged settings: {}", look.note);
             if !waits.wait(&self.cx, PHASE, WaitKind::Applied, &text).await? {
@@ -124,7 +150,7 @@ impl<C: Cx> Enrollment<C> {
 
     fn staged_in(&self, jobs: Vec<String>, booted: bool) -> StagedBmcIn {
         let restrict_boot = self.request.options.restrict_boot;
-        StagedBmcIn { target: self.target.clone(), restrict_boot, jobs, booted }
+        StagedBmcIn { target: self.target.clone(), restrict_boot, jobs, booted, rest: false }
     }
 
     fn not_scheduled(&self, note: &str) -> Failure {
@@ -159,7 +185,7 @@ impl<C: Cx> Enrollment<C> {
         self.ask::<ResetBmc>(PHASE, 300, self.target.clone()).await?;
         let since = self.cx.now();
         let mut patience = Patience::until(since, Duration::from_secs(15 * 60), self.poll_first(), self.poll_max());
-        let mut seen_away = false;
+        let (mut seen_away, mut asked_again) = (false, false);
         loop {
             let input = BmcBackIn { target: self.target.clone(), since, seen_away, asked_at: Some(self.cx.now()) };
             let look = self.ask::<BmcBack>(PHASE, 120, input).await?;
@@ -167,6 +193,11 @@ impl<C: Cx> Enrollment<C> {
                 return Ok(());
             }
             seen_away |= look.away;
+            // It answers all the while: the request was lost on its way.
+            if !seen_away && !asked_again && self.cx.now().duration_since(since).unsigned_abs() >= GONE_WITHIN {
+                self.ask::<ResetBmc>(PHASE, 300, self.target.clone()).await?;
+                asked_again = true;
+            }
             let text = format!("the BMC restarts: {}", look.note);
             if !patience.wait(&self.cx, PHASE, WaitKind::StableState, &text).await? {
                 return Err(Failure::new(

@@ -11,7 +11,7 @@ use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::firmware::settings_object;
 use crate::clients::redfish::resource::Resource;
 use crate::clients::redfish::service::Redfish;
-use crate::clients::redfish::standard::found;
+use crate::clients::redfish::standard::{found, found_linked};
 use crate::domain::boot::{BootOption, BootSetup, Kind};
 
 /// The class that the firmware loses (Q10), as its own resource calls it.
@@ -121,7 +121,7 @@ struct Own {
 impl Own {
     async fn read(redfish: &Redfish, system: &Resource) -> Result<Own, RedfishError> {
         let Some(parent) = system.link("/Oem/Lenovo/BootSettings") else { return Ok(Own::default()) };
-        let Some(listed) = found(redfish.get(&parent).await)? else { return Ok(Own::default()) };
+        let Some(listed) = found_linked(redfish, &parent).await? else { return Ok(Own::default()) };
         let path_of = |id: &str| {
             let ends = |link: &String| link.trim_end_matches('/').rsplit('/').next() == Some(id);
             listed.links("Members").into_iter().find(ends)

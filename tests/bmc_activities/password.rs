@@ -1,0 +1,169 @@
+//! Making a host's credential work on its BMC, on each vendor that is set up so: no moment loses it.
+
+use muster::activities::bmc::prepare;
+use muster::domain::failure::FailureCode;
+use muster::lab::bmc::Settings;
+use muster::lab::faults::HttpRule;
+use muster::lab::machine::{Quirk, Vendor};
+use muster::workflows::defs::PrepareBmcOut;
+
+use super::{HOST, Rig};
+
+const VENDORS: [Vendor; 3] = [Vendor::Lenovo, Vendor::Dell, Vendor::Ami];
+
+fn item() -> String {
+    format!("bmc-{HOST}")
+}
+
+async fn rig(vendor: Vendor, quirks: &[Quirk]) -> Rig {
+    Rig::of(|scenario| {
+        scenario.types.values_mut().for_each(|model| model.bmc = vendor);
+        scenario.hosts[0].bmc_quirks = quirks.iter().copied().collect();
+    })
+    .await
+}
+
+/// The administrator's password as the BMC has it now.
+fn on_the_bmc(rig: &Rig, vendor: Vendor) -> String {
+    rig.machine().bmc.accounts[vendor.factory_login().0].clone()
+}
+
+fn wrong_logins(rig: &Rig) -> u32 {
+    Settings::of(&rig.machine()).logins.values().map(|logins| logins.wrong_ever).sum()
+}
+
+/// Each attempt of an engine is one more call, on a context that knows nothing of the last.
+async fn prepared(rig: &Rig) -> Result<PrepareBmcOut, muster::domain::failure::Failure> {
+    prepare(&rig.next_run(), rig.prepare_in(false)).await
+}
+
+/// Proves: B3
+#[tokio::test]
+async fn a_bmc_with_its_factory_password_gets_the_vaults_and_is_left_alone_from_then_on() {
+    for vendor in VENDORS {
+        let rig = rig(vendor, &[Quirk::FactoryPassword]).await;
+        let wanted = rig.secret(&item(), "password");
+        let out = prepared(&rig).await.unwrap_or_else(|e| panic!("{vendor:?}: {e}"));
+        assert!(out.password_rotated && out.needs_reset, "{vendor:?}: {out:?}");
+        assert_eq!(on_the_bmc(&rig, vendor), wanted, "{vendor:?}");
+        assert_eq!(wrong_logins(&rig), 1, "{vendor:?}: the vault's password was tried once");
+        assert_eq!(rig.writes().len(), 1, "{vendor:?}: {:?}", rig.writes());
+        assert_eq!(rig.changes(), ["admin password: the factory's -> the vault's"], "{vendor:?}");
+        let out = prepared(&rig).await.unwrap();
+        assert!(!out.password_rotated && !out.needs_reset, "{vendor:?}: {out:?}");
+        assert_eq!((rig.writes().len(), wrong_logins(&rig)), (1, 1), "{vendor:?}");
+    }
+}
+
+/// Proves: B3
+#[tokio::test]
+async fn a_password_that_has_to_be_changed_first_is_changed_with_the_new_one_in_the_vault_before() {
+    for vendor in [Vendor::Lenovo, Vendor::Dell] {
+        let rig = rig(vendor, &[Quirk::ForcedPasswordChange]).await;
+        let factory = vendor.factory_login().1;
+        // Somebody put what the BMC came with into the vault.
+        rig.vault(&item(), Some(("password", factory)));
+        let out = prepared(&rig).await.unwrap_or_else(|e| panic!("{vendor:?}: {e}"));
+        assert!(out.password_rotated, "{vendor:?}: {out:?}");
+        let now = rig.secret(&item(), "password");
+        assert_ne!(now, factory, "{vendor:?}");
+        assert_eq!(on_the_bmc(&rig, vendor), now, "{vendor:?}");
+        assert_eq!(rig.maybe_secret(&item(), "password_next"), None, "{vendor:?}");
+        assert_eq!(wrong_logins(&rig), 0, "{vendor:?}");
+    }
+}
+
+/// Proves: B3
+#[tokio::test]
+async fn a_host_without_an_item_gets_one_before_its_bmc_hears_of_it() {
+    let rig = rig(Vendor::Ami, &[Quirk::FactoryPassword]).await;
+    rig.vault(&item(), None);
+    // The write does not come through, however often: the vault has it all the same.
+    let patch = HttpRule { method: Some("PATCH".into()), drop: true, count: Some(3), ..HttpRule::default() };
+    rig.rule(patch);
+    prepared(&rig).await.unwrap_err();
+    let made = rig.secret(&item(), "password");
+    assert_eq!(on_the_bmc(&rig, Vendor::Ami), Vendor::Ami.factory_login().1);
+    rig.forget_wrong_tries().await;
+    let out = prepared(&rig).await.unwrap();
+    assert!(out.password_rotated);
+    assert_eq!((on_the_bmc(&rig, Vendor::Ami), rig.secret(&item(), "password")), (made.clone(), made));
+    assert_eq!(rig.secret(&item(), "username"), "admin");
+}
+
+/// Proves: B3
+///
+/// Whatever request of a setup is lost, before or behind its effect: one of the passwords that the vault has works, and a
+/// further attempt ends well.
+#[tokio::test]
+async fn no_lost_answer_loses_the_credential() {
+    for (quirk, from_vault) in [(Quirk::FactoryPassword, false), (Quirk::ForcedPasswordChange, true)] {
+        let vendor = Vendor::Lenovo;
+        let mut lost = 0;
+        for skip in 0.. {
+            let mut met = false;
+            for after_effect in [false, true] {
+                let rig = rig(vendor, &[quirk]).await;
+                if from_vault {
+                    rig.vault(&item(), Some(("password", vendor.factory_login().1)));
+                }
+                rig.rule(HttpRule { skip, count: Some(1), drop: true, after_effect, ..HttpRule::default() });
+                let first = prepared(&rig).await;
+                met |= rig.asked().len() > skip as usize;
+                let known = [
+                    Some(rig.secret(&item(), "password")),
+                    rig.maybe_secret(&item(), "password_next"),
+                    Some(rig.secret("bmc-factory-lenovo", "password")),
+                ];
+                let valid = Some(on_the_bmc(&rig, vendor));
+                assert!(known.contains(&valid), "{quirk:?}, request {skip} lost, after {after_effect}: {first:?}");
+                rig.forget_wrong_tries().await;
+                let again = prepared(&rig).await;
+                assert!(again.is_ok(), "{quirk:?}, request {skip} lost, after {after_effect}: {again:?}");
+                assert_eq!(on_the_bmc(&rig, vendor), rig.secret(&item(), "password"));
+                assert_eq!(rig.maybe_secret(&item(), "password_next"), None);
+                lost += 1;
+            }
+            if !met {
+                break;
+            }
+        }
+        assert!(lost > 6, "{lost}");
+    }
+}
+
+/// Proves: B3
+#[tokio::test]
+async fn where_neither_password_works_each_was_tried_once_and_the_account_is_not_locked() {
+    let rig = rig(Vendor::Dell, &[]).await;
+    rig.change_machine(|machine| drop(machine.bmc.accounts.insert("root".into(), "somebody-elses".into())));
+    let failure = prepared(&rig).await.unwrap_err();
+    assert_eq!(failure.code, FailureCode::BmcAuthFailed);
+    assert!(failure.message.contains(&item()) && failure.message.contains("bmc-factory-dell"), "{failure}");
+    assert_eq!(wrong_logins(&rig), 2);
+    rig.forget_requests();
+    let failure = prepared(&rig).await.unwrap_err();
+    assert!(failure.message.contains("not tried again"), "{failure}");
+    assert!(rig.asked().is_empty() && rig.writes().is_empty());
+}
+
+/// Case: C-26
+#[tokio::test]
+async fn a_password_that_the_bmc_would_not_take_is_found_before_the_write() {
+    let rig = rig(Vendor::Ami, &[Quirk::FactoryPassword]).await;
+    rig.vault(&item(), Some(("password", "too-short")));
+    let failure = prepared(&rig).await.unwrap_err();
+    assert_eq!(failure.code, FailureCode::BmcPasswordPolicy);
+    assert!(failure.message.contains("9 characters") && !failure.message.contains("too-short"), "{failure}");
+    assert_eq!(rig.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn without_a_factory_credential_the_refusal_says_where_to_put_one() {
+    let rig = rig(Vendor::Lenovo, &[Quirk::FactoryPassword]).await;
+    rig.vault("bmc-factory-lenovo", None);
+    let failure = prepared(&rig).await.unwrap_err();
+    assert_eq!(failure.code, FailureCode::BmcAuthFailed);
+    assert!(failure.action.contains("'bmc-factory-lenovo'") && failure.action.contains(&item()), "{failure:?}");
+    assert_eq!((rig.writes().len(), wrong_logins(&rig)), (0, 1));
+}

@@ -1,0 +1,279 @@
+//! Whole enrollments of hosts with each vendor's BMC, from the factory's state: what stands there afterwards, what a second
+//! run leaves alone, and what becomes of a Dell host whose staged job goes another way.
+
+#[path = "support/site.rs"]
+mod site;
+
+use std::time::Duration;
+
+use muster::domain::event::Outcome;
+use muster::domain::failure::{Failure, FailureCode};
+use muster::lab::ledger::{Entry, System};
+use muster::lab::machine::{Machine, Quirk, Vendor};
+use serde_json::Value;
+use site::{Ended, HOST, Life, Site};
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+fn site_of(vendor: Vendor, quirks: &[Quirk]) -> Site {
+    Site::start(|scenario| {
+        scenario.types.values_mut().for_each(|model| model.bmc = vendor);
+        // Long enough to be seen by a poll of a busy machine.
+        scenario.timing.bmc_away_s = 300.0;
+        scenario.hosts[0].bmc_quirks = quirks.iter().copied().collect();
+    })
+}
+
+fn machine(site: &Site) -> Machine {
+    site.lab.world().machine(HOST).unwrap()
+}
+
+fn writes(site: &Site) -> Vec<String> {
+    let write = |entry: &&Entry| entry.system == System::Bmc && entry.write;
+    site.ledger().iter().filter(write).map(|entry| format!("{} {}", entry.method, entry.path)).collect()
+}
+
+fn enrolled(site: &Site, life: &Life) -> Outcome {
+    let run = life.submit(site.request());
+    match life.wait(run, LIMIT) {
+        Some(Ended::Run(outcome)) => outcome,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failed(site: &Site, life: &Life) -> Failure {
+    match enrolled(site, life) {
+        Outcome::Failed { failure } => *failure,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The boot options that are on: those of NICs, and all others.
+fn bootable(machine: &Machine, vendor: &str) -> (usize, usize) {
+    let options = machine.bmc.settings[vendor]["options"].as_array().cloned().unwrap_or_default();
+    let on = |option: &&Value| option["next"].as_bool().or(option["enabled"].as_bool()) == Some(true);
+    let is_nic =
+        |option: &Value| option["nic"].is_string() || option["path"].as_str().is_some_and(|path| path.contains("MAC("));
+    let on: Vec<&Value> = options.iter().filter(on).collect();
+    let nics = on.iter().filter(|option| is_nic(option)).count();
+    (nics, on.len() - nics)
+}
+
+fn open_jobs(machine: &Machine) -> Vec<Value> {
+    let jobs = machine.bmc.settings["dell"]["jobs"].as_array().cloned().unwrap_or_default();
+    jobs.into_iter().filter(|job| job["state"] != "Completed" && job["state"] != "Failed").collect()
+}
+
+fn host_resets(site: &Site) -> usize {
+    writes(site).iter().filter(|write| write.contains("ComputerSystem.Reset")).count()
+}
+
+/// Proves: B2, B5, B11, B16, B17
+#[test]
+fn a_host_of_each_vendor_is_enrolled_from_the_factory_and_a_second_run_writes_nothing_to_its_bmc() {
+    for vendor in [Vendor::Supermicro, Vendor::Lenovo, Vendor::Dell, Vendor::Ami] {
+        let quirks: &[Quirk] = if vendor == Vendor::Supermicro { &[] } else { &[Quirk::FactoryPassword] };
+        let site = site_of(vendor, quirks);
+        let life = site.begin_sound();
+        let first = enrolled(&site, &life);
+        assert!(matches!(first, Outcome::Succeeded { .. }), "{vendor:?}: {first:?}");
+        let now = machine(&site);
+        let rotated = vendor != Vendor::Supermicro;
+        assert_eq!(
+            now.bmc.resets,
+            u64::from(rotated),
+            "{vendor:?}: a set password takes a cold reset, and nothing else"
+        );
+        let tags: Vec<String> = {
+            let world = site.lab.world().lock();
+            let device = world.records.device_named(HOST).unwrap();
+            device.tags.iter().map(|tag| world.records.tags[tag].slug.clone()).collect()
+        };
+        assert!(tags.iter().any(|tag| tag == "ipmi_exporter"), "{vendor:?}: {tags:?}");
+        assert!(now.bmc.accounts.contains_key("ipmi_exporter"), "{vendor:?}");
+        match vendor {
+            Vendor::Dell => {
+                assert_eq!(bootable(&now, "dell").0, 1, "{:#}", now.bmc.settings["dell"]["options"]);
+                assert!(bootable(&now, "dell").1 > 0);
+                assert_eq!(open_jobs(&now), Vec::<Value>::new());
+            }
+            Vendor::Ami => {
+                assert_eq!(bootable(&now, "ami").0, 1, "{:#}", now.bmc.settings["ami"]["options"]);
+                assert!(bootable(&now, "ami").1 > 0);
+            }
+            Vendor::Lenovo | Vendor::Supermicro => {}
+        }
+        site.lab.world().ledger().reset();
+        let again = enrolled(&site, &life);
+        assert!(matches!(again, Outcome::Succeeded { .. }), "{vendor:?}: {again:?}");
+        assert_eq!(writes(&site), Vec::<String>::new(), "{vendor:?}");
+        life.end();
+    }
+}
+
+/// Proves: B15
+#[test]
+fn without_boot_restriction_no_boot_option_is_disabled() {
+    for (vendor, word) in [(Vendor::Dell, "dell"), (Vendor::Ami, "ami")] {
+        let site = site_of(vendor, &[]);
+        let before = bootable(&machine(&site), word);
+        let life = site.begin_sound();
+        let mut request = site.request();
+        request.options.restrict_boot = false;
+        request.options.ironic_enrol = false;
+        let run = life.submit(request);
+        let ended = life.wait(run, LIMIT);
+        assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{vendor:?}: {ended:?}");
+        assert_eq!(bootable(&machine(&site), word), before, "{vendor:?}");
+        let about_boot = |write: &&String| write.contains("BootOptions") || write.contains("BootSources");
+        if vendor == Vendor::Ami {
+            assert_eq!(writes(&site).iter().filter(about_boot).count(), 0, "AMI has no reorder of its own");
+        }
+        life.end();
+    }
+}
+
+/// Proves: B9
+#[test]
+fn a_job_that_is_never_scheduled_is_deleted_and_the_host_is_not_restarted() {
+    let site = site_of(Vendor::Dell, &[Quirk::JobNeverSchedules]);
+    let life = site.begin_sound();
+    let failure = failed(&site, &life);
+    assert_eq!(failure.code, FailureCode::BmcJobNotScheduled, "{failure}");
+    assert_eq!(host_resets(&site), 0);
+    assert_eq!(open_jobs(&machine(&site)), Vec::<Value>::new());
+    // Mended, a rerun stages it again.
+    site.lab.world().with_machine(HOST, |machine, _| machine.bmc.quirks.clear()).unwrap();
+    let again = enrolled(&site, &life);
+    assert!(matches!(again, Outcome::Succeeded { .. }), "{again:?}");
+    assert_eq!(bootable(&machine(&site), "dell").0, 1);
+    life.end();
+}
+
+/// Proves: B9
+#[test]
+fn a_job_that_cannot_begin_fails_the_step_and_is_deleted() {
+    let site = site_of(Vendor::Dell, &[Quirk::JobInitFails]);
+    let life = site.begin_sound();
+    let failure = failed(&site, &life);
+    assert_eq!(failure.code, FailureCode::BmcJobFailed, "{failure}");
+    assert!(failure.message.contains("JID_"), "{failure}");
+    assert_eq!((host_resets(&site), open_jobs(&machine(&site))), (0, vec![]));
+    life.end();
+}
+
+/// Proves: B8, B9
+#[test]
+fn a_job_that_another_restart_carries_in_is_left_to_end_without_a_further_one() {
+    let site = site_of(Vendor::Dell, &[Quirk::ForeignRestart]);
+    let life = site.begin_sound();
+    let mut request = site.request();
+    request.options.ironic_enrol = false;
+    let run = life.submit(request);
+    let ended = life.wait(run, LIMIT);
+    assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{ended:?}");
+    assert_eq!(host_resets(&site), 0);
+    assert_eq!((bootable(&machine(&site), "dell").0, open_jobs(&machine(&site))), (1, vec![]));
+    life.end();
+}
+
+#[test]
+fn a_job_of_somebody_else_is_named_and_nothing_is_staged_beside_it() {
+    let site = site_of(Vendor::Dell, &[Quirk::ForeignJob]);
+    let before = open_jobs(&machine(&site));
+    assert_eq!(before.len(), 1);
+    let life = site.begin_sound();
+    let failure = failed(&site, &life);
+    assert_eq!(failure.code, FailureCode::BmcJobForeign, "{failure}");
+    assert!(failure.message.contains(before[0]["id"].as_str().unwrap()), "{failure}");
+    let after = open_jobs(&machine(&site));
+    assert_eq!(after.len(), 1, "it is left alone: {after:?}");
+    let staged = |write: &&String| write.contains("Settings") || write.contains("DeleteJobQueue");
+    assert_eq!(writes(&site).iter().filter(staged).count(), 0, "{:?}", writes(&site));
+    assert_eq!(host_resets(&site), 0);
+    life.end();
+}
+
+/// Proves: B9
+#[test]
+fn a_job_that_is_done_and_changed_nothing_is_no_success() {
+    let site = site_of(Vendor::Dell, &[Quirk::OrderUnchanged]);
+    let life = site.begin_sound();
+    let failure = failed(&site, &life);
+    assert_eq!(failure.code, FailureCode::BmcSettingNotApplied, "{failure}");
+    assert!(failure.message.contains("boot order"), "{failure}");
+    life.end();
+}
+
+/// Proves: B14
+#[test]
+fn a_nic_that_nothing_identifies_leaves_all_boot_options_on() {
+    let site = site_of(Vendor::Dell, &[Quirk::RelatedItemNull]);
+    // Another MAC in NetBox than any that the BMC knows.
+    site.lab
+        .world()
+        .with_machine(HOST, |machine, _| machine.nics[0].mac = "02:00:00:00:00:99".parse().unwrap())
+        .unwrap();
+    let before = bootable(&machine(&site), "dell");
+    let life = site.begin_sound();
+    let mut request = site.request();
+    request.options.ironic_enrol = false;
+    let run = life.submit(request);
+    let ended = life.wait(run, LIMIT);
+    assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{ended:?}");
+    assert_eq!(bootable(&machine(&site), "dell"), before);
+    let told = serde_json::to_string(&life.store.records(run).unwrap()).unwrap();
+    assert!(told.contains("no option is disabled"), "the run says so");
+    life.end();
+}
+
+/// Proves: B9, G9
+#[test]
+fn a_cancel_while_a_job_waits_takes_the_job_back() {
+    let site = site_of(Vendor::Dell, &[Quirk::JobNeverSchedules]);
+    let life = site.begin_sound();
+    let run = life.submit(site.request());
+    let until = std::time::Instant::now() + LIMIT;
+    while open_jobs(&machine(&site)).is_empty() {
+        assert!(std::time::Instant::now() < until, "no job was made");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(life.cancel(run));
+    let ended = life.wait(run, LIMIT);
+    assert!(matches!(ended, Some(Ended::Run(Outcome::Cancelled { .. }))), "{ended:?}");
+    assert_eq!((open_jobs(&machine(&site)), host_resets(&site)), (vec![], 0));
+    life.end();
+}
+
+/// Case: C-31
+///
+/// iDRAC10 takes no boot order beside its other settings: two jobs, two boots.
+#[test]
+fn what_a_bmc_does_not_take_at_once_is_staged_boot_by_boot() {
+    let site = site_of(Vendor::Dell, &[Quirk::Idrac10]);
+    let life = site.begin_sound();
+    let mut request = site.request();
+    request.options.ironic_enrol = false;
+    let run = life.submit(request);
+    let ended = life.wait(run, LIMIT);
+    assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{ended:?}");
+    assert_eq!((bootable(&machine(&site), "dell").0, open_jobs(&machine(&site))), (1, vec![]));
+    assert_eq!(host_resets(&site), 2);
+    life.end();
+}
+
+/// A firmware that makes something else of an order than it was told (Q10) is told again, after the boot that did so.
+#[test]
+fn an_order_that_a_boot_has_changed_is_staged_once_more() {
+    let site = site_of(Vendor::Lenovo, &[Quirk::DropsHardDisk]);
+    let life = site.begin_sound();
+    let mut request = site.request();
+    request.options.ironic_enrol = false;
+    let run = life.submit(request);
+    let ended = life.wait(run, LIMIT);
+    assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{ended:?}");
+    let classes = machine(&site).bmc.settings["lenovo"]["classes"].to_string();
+    assert!(classes.contains("Hard Disk"), "{classes}");
+    assert_eq!(host_resets(&site), 3, "on, and then off and on: {:?}", writes(&site));
+    life.end();
+}
