@@ -111,6 +111,126 @@ fn a_host_of_each_vendor_is_enrolled_from_the_factory_and_a_second_run_writes_no
     }
 }
 
+/// How a host is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Met {
+    Fresh,
+    Converged,
+    /// Everything but its password is as the factory left it.
+    Drifted,
+    /// The same, and its BMC is busy for a while.
+    Busy,
+    /// The same, and its BMC refuses every change.
+    Faulted,
+}
+
+const MET: [Met; 5] = [Met::Fresh, Met::Converged, Met::Drifted, Met::Busy, Met::Faulted];
+
+/// What runs may change at a BMC, in their order. Firmware attributes stand for their vendor's own names.
+const STEPS: [&str; 15] = [
+    "admin password",
+    "cold reset",
+    "hostname",
+    "DHCP on the BMC's NIC",
+    "TLS minimum",
+    "plain services",
+    "host interface",
+    "NTP",
+    "syslog",
+    "virtual media",
+    "firmware attributes",
+    "boot order",
+    "IPMI user",
+    "IPMI privilege",
+    "IPMI over LAN",
+];
+
+/// Changes of a run at the BMC, by step, and how it ended.
+fn changes(life: &Life, run: muster::domain::ids::RunId) -> (Vec<String>, Outcome) {
+    use muster::domain::event::{Body, Observation};
+    let Some(Ended::Run(outcome)) = life.wait(run, LIMIT) else { panic!("it does not end") };
+    let records = life.store.records(run).unwrap();
+    let wrote = records.into_iter().filter_map(|record| match record.body {
+        Body::Observation(Observation::Wrote { system, what, .. }) if system == "bmc" => Some(what),
+        _ => None,
+    });
+    let step =
+        |what: String| if STEPS.contains(&&*what) || what == "power" { what } else { "firmware attributes".into() };
+    (wrote.map(step).filter(|what| what != "power").collect(), outcome)
+}
+
+/// The column of one vendor and one way to meet it.
+fn column(vendor: Vendor, met: Met) -> Vec<String> {
+    let quirks: &[Quirk] = if vendor == Vendor::Supermicro { &[] } else { &[Quirk::FactoryPassword] };
+    let site = site_of(vendor, quirks);
+    let factory = machine(&site).bmc.settings;
+    let life = site.begin_sound();
+    let request = || {
+        let mut request = site.request();
+        request.options.ironic_enrol = false;
+        request.options.configure_dhcp = false;
+        request
+    };
+    let run = life.submit(request());
+    let (mut changed, mut outcome) = changes(&life, run);
+    if met != Met::Fresh {
+        assert_eq!(outcome.status(), "succeeded", "{vendor:?}: {outcome:?}");
+        if met != Met::Converged {
+            site.lab
+                .world()
+                .with_machine(HOST, |machine, _| {
+                    machine.bmc.accounts.remove("ipmi_exporter");
+                    machine.bmc.settings.extend(factory);
+                    // The factory has it on.
+                    machine.bmc.settings.insert("dhcp".to_owned(), false.into());
+                })
+                .unwrap();
+        }
+        if met == Met::Busy {
+            site.fault(serde_json::json!({"kind": "bmc_busy", "device": HOST, "for_s": 30.0}));
+        }
+        if met == Met::Faulted {
+            for method in ["PATCH", "POST"] {
+                site.fault(serde_json::json!({"kind": "http", "system": "bmc", "method": method, "status": 400,
+                    "path": "*", "body": {"error": {"message": "the lab says no"}}}));
+            }
+        }
+        site.lab.world().ledger().reset();
+        let run = life.submit(request());
+        (changed, outcome) = changes(&life, run);
+        if met == Met::Converged {
+            assert_eq!(writes(&site), Vec::<String>::new(), "{vendor:?}");
+        }
+    }
+    life.end();
+    let end = match &outcome {
+        Outcome::Succeeded { .. } => "ok".to_owned(),
+        Outcome::Failed { failure } => failure.code.to_string(),
+        other => panic!("{vendor:?} {met:?}: {other:?}"),
+    };
+    let cell = |step: &str| if changed.iter().any(|what| what == step) { "changed" } else { "." };
+    STEPS.iter().map(|step| cell(step).to_owned()).chain([end]).collect()
+}
+
+/// Proves: B2, B5, B11, B16, B18
+#[test]
+fn each_step_of_each_vendor_is_what_the_table_says_however_the_host_is_met() {
+    let mut table = String::new();
+    for vendor in [Vendor::Lenovo, Vendor::Dell, Vendor::Ami, Vendor::Supermicro] {
+        let columns: Vec<Vec<String>> = MET.iter().map(|met| column(vendor, *met)).collect();
+        table += &format!("{:<24}", format!("{vendor:?}"));
+        table += &MET.iter().map(|met| format!("{:<12}", format!("{met:?}").to_lowercase())).collect::<String>();
+        table = table.trim_end().to_owned() + "\n";
+        for (row, step) in STEPS.iter().copied().chain(["the run"]).enumerate() {
+            let cells: String = columns.iter().map(|column| format!("{:<12}", column[row])).collect();
+            table += format!("  {step:<22}{cells}").trim_end();
+            table += "\n";
+        }
+    }
+    println!("{table}");
+    insta::assert_snapshot!(table);
+}
+
 /// Proves: B15
 #[test]
 fn without_boot_restriction_no_boot_option_is_disabled() {

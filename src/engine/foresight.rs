@@ -13,8 +13,8 @@ use crate::domain::plan::what;
 use crate::domain::verify::Verdict;
 use crate::workflows::cx::Activity;
 use crate::workflows::defs::{
-    BmcBack, BmcBackOut, BmcStage, LinksOut, NodeTarget, Prove, ProveIn, ProveOut, ReadLinks, StagedBmc, StagedBmcIn,
-    StagedBmcOut, Verify, VerifyOut,
+    BmcBack, BmcBackOut, BmcStage, LinksOut, NodeTarget, Prove, ProveIn, ProveOut, ReadLinks, RestartHost, StageBmc,
+    StageBmcOut, StagedBmc, StagedBmcIn, StagedBmcOut, Verify, VerifyOut,
 };
 
 /// The outcome of an activity that a plan does not carry out.
@@ -30,6 +30,11 @@ pub(super) fn instead_of(cx: &PlanCx, name: &str, phase: Phase, input: &Value) -
             let input: StagedBmcIn = read(input)?;
             let stage = if input.booted { BmcStage::Applied } else { BmcStage::Scheduled };
             to_value(&StagedBmcOut { stage, note: "as planned".to_owned() })
+        }
+        // What the host's boot makes of what is staged is taken to be all of it.
+        StageBmc::NAME if cx.asked_before(phase, RestartHost::NAME) > 0 => {
+            let (changed, satisfied, skipped) = Default::default();
+            to_value(&StageBmcOut { changed, satisfied, skipped, jobs: vec![], needs_boot: false, rest: false })
         }
         Prove::NAME => {
             let ProveIn { node, .. } = read(input)?;

@@ -132,6 +132,96 @@ async fn no_lost_answer_loses_the_credential() {
     }
 }
 
+/// The program ends at a request of a setup, before the BMC has carried it out or behind it: nothing of it goes on. `false`:
+/// the setup ended before it came so far.
+async fn killed_at(rig: &Rig, skip: u32, after_effect: bool) -> bool {
+    let rules = rig.lab.world().rules();
+    rules.clear();
+    rig.rule(HttpRule { skip, count: Some(1), hang: true, after_effect, ..HttpRule::default() });
+    let met = async {
+        while rules.uses().last().is_none_or(|uses| *uses == 0) {
+            tokio::time::sleep(std::time::Duration::from_micros(200)).await;
+        }
+        // What is carried out before the answer is spoilt, is by now.
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    };
+    let killed = tokio::select! {
+        biased;
+        () = met => true,
+        _ = prepared(rig) => false,
+    };
+    rules.clear();
+    killed
+}
+
+/// A BMC as it left the factory, again.
+async fn as_new(rig: &Rig, vendor: Vendor, forced: bool, vault: &str) {
+    let (user, factory) = vendor.factory_login();
+    rig.change_machine(|machine| {
+        machine.bmc.accounts.insert(user.to_owned(), factory.to_owned());
+        let word = if vendor == Vendor::Lenovo { "lenovo" } else { "ami" };
+        if forced {
+            machine.bmc.settings.get_mut(word).unwrap()["must_change"] = true.into();
+        }
+    });
+    rig.vault(&item(), Some(("password", if forced { factory } else { vault })));
+    rig.forget_wrong_tries().await;
+}
+
+/// Proves: B3
+///
+/// Power cuts at every request of a setup, and at random ones of the setups that follow them: there is always a password in
+/// the vault that works, and the setup that is let go on ends well.
+#[tokio::test]
+async fn no_power_cut_ends_with_a_credential_that_nobody_knows() {
+    let mut random = 0x2545_f491_4f6c_dd1du64;
+    let mut draw = |n: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % n
+    };
+    let (mut points, mut setups) = (0, 0);
+    for (vendor, forced) in [(Vendor::Lenovo, false), (Vendor::Lenovo, true), (Vendor::Ami, false)] {
+        let quirk = if forced { Quirk::ForcedPasswordChange } else { Quirk::FactoryPassword };
+        let rig = rig(vendor, &[quirk]).await;
+        let vault = rig.secret(&item(), "password");
+        let word = if vendor == Vendor::Lenovo { "lenovo" } else { "ami" };
+        for round in 0..9 {
+            for first in 0.. {
+                as_new(&rig, vendor, forced, &vault).await;
+                let mut cut = killed_at(&rig, first, round % 2 == 1).await;
+                let whole = !cut;
+                while cut {
+                    points += 1;
+                    let known: Vec<String> = [
+                        rig.maybe_secret(&item(), "password"),
+                        rig.maybe_secret(&item(), "password_next"),
+                        rig.maybe_secret(&format!("bmc-factory-{word}"), "password"),
+                    ]
+                    .into_iter()
+                    .flatten()
+                    .collect();
+                    assert!(known.contains(&on_the_bmc(&rig, vendor)), "{vendor:?} {quirk:?}: cut at {first}");
+                    // What a person waits for in between.
+                    rig.forget_wrong_tries().await;
+                    cut = draw(2) == 0 && killed_at(&rig, draw(12) as u32, draw(2) == 0).await;
+                }
+                rig.forget_wrong_tries().await;
+                prepared(&rig).await.unwrap_or_else(|e| panic!("{vendor:?} {quirk:?}: cut at {first}: {e}"));
+                assert_eq!(on_the_bmc(&rig, vendor), rig.secret(&item(), "password"), "{vendor:?} {quirk:?} {first}");
+                assert_eq!(rig.maybe_secret(&item(), "password_next"), None, "{vendor:?} {quirk:?} {first}");
+                setups += 1;
+                if whole {
+                    break;
+                }
+            }
+        }
+    }
+    println!("{points} power cuts in {setups} setups of a password: 0 ended with a credential that nobody knows");
+    assert!(points >= 500, "{points}");
+}
+
 /// Proves: B3
 #[tokio::test]
 async fn where_neither_password_works_each_was_tried_once_and_the_account_is_not_locked() {

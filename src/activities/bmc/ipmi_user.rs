@@ -73,7 +73,9 @@ pub(super) async fn ensure(
             Some(account) => {
                 let change = format!(
                     "{ROLE}, enabled{}",
-                    types_of(&account).map_or(String::new(), |t| format!(", {}", t.join(" ")))
+                    types_of(&account)
+                        .filter(|_| user.wanted.typed)
+                        .map_or(String::new(), |t| format!(", {}", t.join(" ")))
                 );
                 bmc.cx.wrote(BMC, &bmc.target.host, LABEL, "absent", change);
                 user.prove_after_write(&account).await?;

@@ -162,7 +162,12 @@ impl Spot {
     pub async fn send(&self, redfish: &Redfish) -> Result<Accepted, RedfishError> {
         let first = match &self.write {
             Write::Patch => redfish.patch(self.path(), &self.body()).await,
-            Write::Post { path, body } => redfish.post(path, body).await,
+            Write::Post { path, body } => redfish.post(path, body).await.inspect(|_| {
+                // What an action changes shows nowhere in its request.
+                if self.read_back == ReadBack::Here {
+                    redfish.imagine(self.path(), &self.body());
+                }
+            }),
         };
         let (refusal, instead) = match (first, &self.instead) {
             (Err(e @ (RedfishError::Refused { .. } | RedfishError::NotFound { .. })), Some(instead)) => (e, instead),

@@ -107,6 +107,13 @@ impl Redfish {
         self
     }
 
+    /// In a plan: members that a resource would have after an action. Nothing otherwise.
+    pub fn imagine(&self, path: &str, members: &Value) {
+        if let Some(plan) = self.http.rehearsal() {
+            plan.imagine(&self.host(), path, members);
+        }
+    }
+
     /// Whether it only imagines what it changes.
     pub fn is_rehearsed(&self) -> bool {
         self.http.rehearsal().is_some()
@@ -188,6 +195,11 @@ impl Redfish {
 
     /// Changes members of a resource. Climbs the ladder of preconditions where the BMC asks for one.
     pub async fn patch(&self, path: &str, body: &Value) -> Result<Accepted, RedfishError> {
+        if let (Some(plan), Some(asks)) = (self.http.rehearsal(), &self.credential)
+            && body.get("Password").is_some()
+        {
+            plan.changes_password(&self.host(), path, &asks.username, &asks.password);
+        }
         let first = self.memory(|m| match m.stars {
             Some(true) => Some("*".to_owned()),
             _ => m.first_form.header(),
@@ -396,6 +408,9 @@ impl Redfish {
                 return Err(RedfishError::Unauthorized { asked, user: credential.username.clone(), reason, locked });
             }
             let Credential { username, password } = credential.clone();
+            // In a plan a password that was set is not: the BMC goes on to be asked with the one that it has.
+            let real = self.http.rehearsal().and_then(|plan| plan.real_password(&self.host(), &username));
+            let password = real.unwrap_or(password);
             request = request.auth(Auth::Basic { username, password });
         }
         Ok(request)

@@ -13,6 +13,7 @@ mod redfish;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use secrecy::SecretString;
 use serde_json::Value;
 
 use super::http::Answer;
@@ -146,6 +147,21 @@ impl Rehearsal {
         if changed {
             answer.body = body.to_string().into_bytes();
         }
+    }
+
+    /// What a BMC's resource would hold after an action that does not say so.
+    pub(super) fn imagine(&self, host: &str, path: &str, members: &Value) {
+        self.with(|all| all.bmcs.entry(host.to_owned()).or_default().imagine(path, members));
+    }
+
+    /// Remembers with which password a BMC's user changes an account's.
+    pub(super) fn changes_password(&self, host: &str, path: &str, user: &str, password: &SecretString) {
+        self.with(|all| all.bmcs.entry(host.to_owned()).or_default().asks_with(path, user, password));
+    }
+
+    /// The password that a BMC's user really has, where another one is only imagined.
+    pub(super) fn real_password(&self, host: &str, user: &str) -> Option<SecretString> {
+        self.with(|all| all.bmcs.get(host)?.former(user))
     }
 
     /// Counts a read that is no HTTP request.

@@ -16,6 +16,9 @@ const PHASE: Phase = Phase::Bmc;
 /// A BMC that restarts is gone by then.
 const GONE_WITHIN: Duration = Duration::from_secs(90);
 
+/// And one that was gone for longer is an exception.
+const BACK_WITHIN: Duration = Duration::from_secs(10 * 60);
+
 /// Longer than the largest host takes until its firmware has what is staged.
 const NO_BOOT_CAME: Duration = Duration::from_secs(20 * 60);
 
@@ -182,8 +185,11 @@ impl<C: Cx> Enrollment<C> {
 
     /// Asks for a cold reset, and waits until the BMC went away and came back (B4).
     pub(super) async fn reset_bmc(&self) -> Result<(), ActivityError> {
+        let asked = self.cx.now();
         self.ask::<ResetBmc>(PHASE, 300, self.target.clone()).await?;
         let since = self.cx.now();
+        // Where its answer took longer than a restart, as over a suspend, it may have gone and come back unseen.
+        let answered = since.duration_since(asked).unsigned_abs() < BACK_WITHIN;
         let mut patience = Patience::until(since, Duration::from_secs(15 * 60), self.poll_first(), self.poll_max());
         let (mut seen_away, mut asked_again) = (false, false);
         loop {
@@ -194,7 +200,11 @@ impl<C: Cx> Enrollment<C> {
             }
             seen_away |= look.away;
             // It answers all the while: the request was lost on its way.
-            if !seen_away && !asked_again && self.cx.now().duration_since(since).unsigned_abs() >= GONE_WITHIN {
+            if answered
+                && !seen_away
+                && !asked_again
+                && self.cx.now().duration_since(since).unsigned_abs() >= GONE_WITHIN
+            {
                 self.ask::<ResetBmc>(PHASE, 300, self.target.clone()).await?;
                 asked_again = true;
             }

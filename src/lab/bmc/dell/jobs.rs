@@ -26,7 +26,7 @@ const POST_S: f64 = 60.0;
 /// From the iDRAC's return until its Lifecycle Controller is ready.
 const LC_AFTER_RESET_S: f64 = 45.0;
 /// Somebody else's restart after a job was scheduled, where a quirk wants that.
-const FOREIGN_RESTART_AFTER_S: f64 = 5.0;
+const FOREIGN_RESTART_AFTER_S: f64 = 0.0;
 /// From that power on to light on the links.
 const LINK_UP: Duration = Duration::from_secs(12);
 
