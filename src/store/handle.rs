@@ -213,22 +213,20 @@ impl<'c> Sql<'c> {
     }
 
     /// Does work that may fail without harm to the transaction: then only its own changes are undone, and the inner error
-    /// says why. The outer one: nothing of the transaction is left.
+    /// says why. The outer one: nothing of the transaction is left, as after some errors (a full disk, mostly).
     pub(super) fn attempt<T>(
         &self,
-        name: &str,
         work: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<Result<T, StoreError>, StoreError> {
-        self.execute(&format!("SAVEPOINT {name}"), [])?;
+        self.execute("SAVEPOINT part", [])?;
         let done = work();
-        if let Err(error) = &done {
-            // A full disk, mostly: SQLite has rolled the whole transaction back.
-            if self.conn.is_autocommit() {
-                return Err(error.clone());
-            }
-            self.execute(&format!("ROLLBACK TO {name}"), [])?;
+        if self.conn.is_autocommit() {
+            return Err(done.err().unwrap_or(StoreError::Closed));
         }
-        self.execute(&format!("RELEASE {name}"), [])?;
+        if done.is_err() {
+            self.execute("ROLLBACK TO part", [])?;
+        }
+        self.execute("RELEASE part", [])?;
         Ok(done)
     }
 

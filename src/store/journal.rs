@@ -46,7 +46,7 @@ pub(super) fn append(sql: &Sql<'_>, run: RunId, end: u64, records: &[Written]) -
 /// Moves the recent records to their runs. One that can't be read any more keeps them all where they are: that costs time
 /// and space, and no run but its own.
 fn settle(sql: &Sql<'_>) -> Result<(), StoreError> {
-    let moved = sql.attempt("settle", || {
+    let moved = sql.attempt(|| {
         sql.execute(
             "INSERT INTO record (run, n, at, observed, body)
              SELECT run, n, at, observed, body FROM recent ORDER BY run, n",
@@ -66,30 +66,30 @@ pub(super) const END: &str =
 
 /// The records of a run from a place on.
 pub(super) fn read_from(sql: &Sql<'_>, run: RunId, n: u64) -> Result<Vec<RunRecord>, StoreError> {
-    let from = params![key(run), signed(n)];
-    let mut records =
-        sql.all("SELECT n, at, observed, body FROM record WHERE run = ?1 AND n >= ?2 ORDER BY n", from, |row| {
-            record(run, row)
-        })?;
-    records.extend(sql.all(
-        "SELECT n, at, observed, body FROM recent WHERE run = ?1 AND n >= ?2 ORDER BY n",
-        from,
-        |row| record(run, row),
-    )?);
-    Ok(records)
+    of_run(sql, "n, at, observed, body", "n >= ?2", params![key(run), signed(n)], |row| record(run, row))
 }
 
 /// The journal of a run without its observations, and without what only a newer version can read.
 pub(super) fn events(sql: &Sql<'_>, run: RunId) -> Result<Vec<Event>, StoreError> {
     let event = |row: &Row<'_>| Ok(serde_json::from_str(&get::<String>(row, "body", "record")?).ok());
-    let mut events =
-        sql.all("SELECT body FROM record WHERE run = ?1 AND observed = 0 ORDER BY n", params![key(run)], event)?;
-    events.extend(sql.all(
-        "SELECT body FROM recent WHERE run = ?1 AND observed = 0 ORDER BY n",
-        params![key(run)],
-        event,
-    )?);
+    let events = of_run(sql, "body", "observed = 0", params![key(run)], event)?;
     Ok(events.into_iter().flatten().collect())
+}
+
+/// What both tables have of the run that is the first parameter, in its order.
+fn of_run<T>(
+    sql: &Sql<'_>,
+    columns: &str,
+    which: &str,
+    params: impl rusqlite::Params + Copy,
+    row: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut found = Vec::new();
+    for table in ["record", "recent"] {
+        let select = format!("SELECT {columns} FROM {table} WHERE run = ?1 AND {which} ORDER BY n");
+        found.extend(sql.all(&select, params, &row)?);
+    }
+    Ok(found)
 }
 
 /// The records of all runs that were appended behind one place in the order of commits and up to another.

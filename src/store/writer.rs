@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::error::StoreError;
+use super::handle::Sql;
 use crate::domain::text::panic_message;
 
 /// The most requests that one commit carries: bounds how long the first of them waits for the others.
@@ -197,7 +198,7 @@ fn commit(conn: &Connection, path: &Path, jobs: &mut [Box<dyn Job>]) -> Result<(
     exec(conn, path, "BEGIN IMMEDIATE")?;
     for job in jobs {
         match job.undo() {
-            Undo::Alone => in_savepoint(conn, path, &mut **job),
+            Undo::Alone => Sql::new(conn, path).attempt(|| job.run(conn)).map(drop),
             Undo::Together => {
                 let before = conn.total_changes();
                 let done = job.run(conn);
@@ -207,18 +208,6 @@ fn commit(conn: &Connection, path: &Path, jobs: &mut [Box<dyn Job>]) -> Result<(
         .inspect_err(|_| roll_back(conn))?;
     }
     exec(conn, path, "COMMIT").inspect_err(|_| roll_back(conn))
-}
-
-/// Does one job so that only its own changes are undone if it fails.
-fn in_savepoint(conn: &Connection, path: &Path, job: &mut dyn Job) -> Result<(), StoreError> {
-    exec(conn, path, "SAVEPOINT request")?;
-    let failed = job.run(conn).err();
-    let undo = failed.is_some();
-    still_open(conn, failed)?;
-    if undo {
-        exec(conn, path, "ROLLBACK TO request")?;
-    }
-    exec(conn, path, "RELEASE request")
 }
 
 /// Some errors (a full disk, mostly) make SQLite roll the whole transaction back: then all requests are lost.
