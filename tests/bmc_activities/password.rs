@@ -187,7 +187,7 @@ async fn no_power_cut_ends_with_a_credential_that_nobody_knows() {
         let rig = rig(vendor, &[quirk]).await;
         let vault = rig.secret(&item(), "password");
         let word = if vendor == Vendor::Lenovo { "lenovo" } else { "ami" };
-        for round in 0..9 {
+        for round in 0..12 {
             for first in 0.. {
                 as_new(&rig, vendor, forced, &vault).await;
                 let mut cut = killed_at(&rig, first, round % 2 == 1).await;

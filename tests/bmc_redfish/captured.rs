@@ -107,7 +107,7 @@ async fn host_and_bmc_are_found_by_their_links_whatever_their_ids() {
 async fn each_supermicro_setting_is_found_in_the_capture_with_what_would_be_written() {
     let tree = Tree::captured("supermicro").await;
     let (root, system, manager) = host(&tree).await;
-    let (client, dialect) = (tree.client(), Vendor::Supermicro.dialect().unwrap());
+    let (client, dialect) = (tree.client(), Vendor::Supermicro.dialect());
     let at = At { redfish: &client, root: &root, system: &system, manager: &manager };
     let address = "192.0.2.24".parse().ok();
     let table = [
@@ -158,7 +158,7 @@ async fn without_the_vendors_own_resource_ntp_is_set_the_standard_way_and_syslog
     })
     .await;
     let (root, system, manager) = host(&tree).await;
-    let (client, dialect) = (tree.client(), Vendor::Supermicro.dialect().unwrap());
+    let (client, dialect) = (tree.client(), Vendor::Supermicro.dialect());
     let at = At { redfish: &client, root: &root, system: &system, manager: &manager };
     let ntp = Wanted::Ntp { server: "ntp.example.com".into() };
     let Located::At(spot) = dialect.locate(at, &ntp).await.unwrap() else { panic!("NTP is absent") };

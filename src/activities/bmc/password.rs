@@ -10,7 +10,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::BMC;
-use super::access::{Bmc, Trouble, credential, vault_failure};
+use super::access::{Bmc, Parts, Trouble, credential, vault_failure};
 use super::flow::{Flow, word};
 use super::wrong_tries;
 use crate::clients::redfish::accounts;
@@ -33,6 +33,8 @@ pub(super) struct Proven {
     pub rotated: bool,
     /// A client that asks as the user that was proven.
     pub redfish: Redfish,
+    /// What proved it: the reading that every step begins with.
+    pub parts: Parts,
 }
 
 /// Proves the vault's credential by one authenticated read, and sets it where it does not work and the flow allows it.
@@ -53,9 +55,9 @@ pub(super) async fn prove(
     let redfish = bmc.redfish.as_user(known.clone());
     let setup = Setup { bmc, root, dialect };
     match bmc.parts_by(&redfish, root).await {
-        Ok(_) => {
+        Ok(parts) => {
             setup.settle_next().await?;
-            Ok(Proven { rotated: false, redfish })
+            Ok(Proven { rotated: false, redfish, parts })
         }
         Err(error @ RedfishError::Unauthorized { locked: false, .. }) if flow.rotates => {
             wrong_tries::remember(bmc.cx, bmc.target, bmc.phase).await?;
@@ -82,10 +84,10 @@ impl Setup<'_> {
         if let Some(next) = self.next().await? {
             let credential = Credential { username: known.username, password: next };
             let redfish = self.bmc.redfish.as_user(credential);
-            self.bmc.parts_by(&redfish, self.root).await?;
+            let parts = self.bmc.parts_by(&redfish, self.root).await?;
             self.settle_next().await?;
             cx.note(BMC, "the password that a broken-off setup had set works");
-            return Ok(Proven { rotated: true, redfish });
+            return Ok(Proven { rotated: true, redfish, parts });
         }
         // One more wrong try could lock the account.
         wrong_tries::check(cx, self.bmc.target, *phase, item)?;
@@ -170,9 +172,9 @@ impl Setup<'_> {
         let mut again = true;
         loop {
             match self.bmc.parts_by(&now, self.root).await {
-                Ok(_) => {
+                Ok(parts) => {
                     cx.wrote(BMC, &target.host, "admin password", before, "the vault's");
-                    return Ok(Proven { rotated: true, redfish: now });
+                    return Ok(Proven { rotated: true, redfish: now, parts });
                 }
                 Err(RedfishError::Unauthorized { .. }) if again => {
                     wrong_tries::remember(cx, target, phase).await?;

@@ -27,7 +27,7 @@ async fn look(bmc: &Bmc<'_>, force_restart: bool) -> Result<PrepareBmcOut, Troub
     let (vendor, dialect) = vendor(bmc, &root)?;
     let flow = flow(vendor);
     let proven = password::prove(bmc, &root, dialect, flow).await?;
-    let parts = bmc.parts_by(&proven.redfish, &root).await?;
+    let parts = &proven.parts;
     let model = parts.system.text("Model").unwrap_or_else(|| "-".to_owned());
     let firmware = parts.manager.text("FirmwareVersion").unwrap_or_else(|| "-".to_owned());
     let user = proven.redfish.user();
@@ -49,17 +49,7 @@ pub(super) fn vendor(bmc: &Bmc<'_>, root: &Resource) -> Result<(Vendor, &'static
     let host = &bmc.target.host;
     let by_hand = format!("configure the BMC of '{host}' by hand and run with the site's gate configure_bmc off");
     match detect(root) {
-        Detected::Known(vendor) => match vendor.dialect() {
-            Some(dialect) => Ok((vendor, dialect)),
-            None => Err(bmc.fail(
-                FailureCode::BmcVendorUnsupported,
-                format!(
-                    "the BMC of '{host}' is a {}, and this version of muster has no way to configure it",
-                    vendor.label()
-                ),
-                by_hand,
-            )),
-        },
+        Detected::Known(vendor) => Ok((vendor, vendor.dialect())),
         Detected::Unknown { read } => Err(bmc
             .fail(
                 FailureCode::BmcVendorUnknown,

@@ -32,13 +32,13 @@ impl Vendor {
             .find(|vendor| vendor.label() == label)
     }
 
-    /// How this vendor is configured; `None` where this version has no flow for it.
-    pub fn dialect(self) -> Option<&'static dyn Dialect> {
+    /// How this vendor is asked.
+    pub fn dialect(self) -> &'static dyn Dialect {
         match self {
-            Vendor::Supermicro => Some(&Supermicro),
-            Vendor::Lenovo => Some(&Lenovo),
-            Vendor::Dell => Some(&Dell),
-            Vendor::Ami => Some(&Ami),
+            Vendor::Supermicro => &Supermicro,
+            Vendor::Lenovo => &Lenovo,
+            Vendor::Dell => &Dell,
+            Vendor::Ami => &Ami,
         }
     }
 

@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::staging::{Sources, settings_path};
+use super::staging::Sources;
 use crate::clients::redfish::collection::Listing;
 use crate::clients::redfish::dialect::At;
 use crate::clients::redfish::error::RedfishError;
+use crate::clients::redfish::firmware::settings_object;
 use crate::clients::redfish::resource::Resource;
 use crate::clients::redfish::standard::{found, linked};
 use crate::domain::boot::{BootOption, BootSetup, Evidence};
@@ -234,7 +235,7 @@ async fn staged(at: At<'_>, system: &Resource, order: &[String]) -> Result<Optio
             return Ok(Some(staged));
         }
     }
-    let Some(path) = settings_path(system) else { return Ok(None) };
+    let Some(path) = settings_object(system) else { return Ok(None) };
     let staged = found(at.redfish.get(&path).await)?.map(|settings| order_of(&settings)).unwrap_or_default();
     Ok((!staged.is_empty() && staged != order).then_some(staged))
 }

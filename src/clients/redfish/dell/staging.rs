@@ -13,6 +13,7 @@ use super::boot::{device_of, options, order_of, reference_of};
 use super::jobs;
 use crate::clients::redfish::dialect::{At, BootChange, Change, Staged, job_of};
 use crate::clients::redfish::error::RedfishError;
+use crate::clients::redfish::firmware::settings_object;
 use crate::clients::redfish::resource::Resource;
 use crate::clients::redfish::standard::{found, linked};
 use crate::domain::bios::{Bios, Rule};
@@ -24,16 +25,11 @@ const LIST_MAX: usize = 255;
 const GONE_LOOKS: u32 = 10;
 const GONE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Where a resource stages its settings.
-pub(super) fn settings_path(resource: &Resource) -> Option<String> {
-    resource.link("/@Redfish.Settings/SettingsObject")
-}
-
 pub(super) async fn bios(at: At<'_>, names: &[String]) -> Result<Option<Bios>, RedfishError> {
     let Some(resource) = linked(at.redfish, at.system, "Bios").await? else { return Ok(None) };
     let Some(Value::Object(now)) = resource.at("Attributes") else { return Ok(None) };
     let mut bios = Bios { now: now.clone().into_iter().collect(), ..Bios::default() };
-    if let Some(path) = settings_path(&resource)
+    if let Some(path) = settings_object(&resource)
         && let Some(settings) = found(at.redfish.get(&path).await)?
         && let Some(Value::Object(staged)) = settings.at("Attributes")
     {
@@ -111,7 +107,7 @@ async fn stage_attributes(
 ) -> Result<Staged, RedfishError> {
     let lacks = || RedfishError::Unusable { path: at.system.path.clone(), what: "no BIOS settings".to_owned() };
     let bios = linked(at.redfish, at.system, "Bios").await?.ok_or_else(lacks)?;
-    let path = settings_path(&bios).ok_or_else(lacks)?;
+    let path = settings_object(&bios).ok_or_else(lacks)?;
     let names: Vec<String> = attributes.iter().map(|(name, _)| name.clone()).collect();
     let all: serde_json::Map<String, Value> = attributes.iter().cloned().collect();
     let staged = commit(at, &path, &names, json!({"Attributes": all})).await?;
@@ -199,7 +195,7 @@ async fn stage_one_by_one(at: At<'_>, system: &Resource, boot: &BootChange) -> R
 async fn stage_order(at: At<'_>, system: &Resource, order: &[String]) -> Result<Staged, RedfishError> {
     let body = json!({"@Redfish.SettingsApplyTime": {"ApplyTime": "OnReset"}, "Boot": {"BootOrder": order}});
     let own = format!("{}/Settings", system.path.trim_end_matches('/'));
-    let path = settings_path(system).unwrap_or(own);
+    let path = settings_object(system).unwrap_or(own);
     match with_job(at, &path, None, body.clone()).await {
         Err(error) if error.is_absent() => with_job(at, &system.path, None, body).await,
         other => other,
@@ -301,7 +297,7 @@ async fn clear_pending(at: At<'_>, is_own: impl Fn(&str) -> bool) -> Result<(), 
         linked(at.redfish, at.system, "Bios").await?,
         linked(at.redfish, at.system, "/Links/Oem/Dell/DellBootSources").await?,
     ] {
-        places.extend(resource.as_ref().and_then(settings_path));
+        places.extend(resource.as_ref().and_then(settings_object));
     }
     for path in places {
         let Some(settings) = found(at.redfish.get(&path).await)? else { continue };
@@ -348,7 +344,7 @@ impl Sources {
         let Some(resource) = linked(at.redfish, system, "/Links/Oem/Dell/DellBootSources").await? else {
             return Ok(None);
         };
-        let Some(settings) = settings_path(&resource) else { return Ok(None) };
+        let Some(settings) = settings_object(&resource) else { return Ok(None) };
         let (entries, order) = (Sources::sequence(&resource), order_of(system));
         if entries.is_empty() || entries.len() != order.len() {
             return Ok(None);
