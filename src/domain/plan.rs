@@ -120,14 +120,14 @@ impl Plan {
 }
 
 /// One line of a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanLine {
     pub kind: LineKind,
     pub text: String,
 }
 
 /// What a line of a plan tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LineKind {
     Phase,
     /// A phase that would not run.

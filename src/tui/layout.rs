@@ -258,7 +258,7 @@ pub fn popup(model: &Model, width: u16, height: u16) -> Rect {
 
 /// The plan's frame: heading, lines, and what keys do.
 pub fn plan(model: &Model, popup: &PlanPopup) -> Rect {
-    self::popup(model, 110, u16::try_from(popup.len()).unwrap_or(u16::MAX).saturating_add(4))
+    self::popup(model, 110, u16::try_from(popup.rows()).unwrap_or(u16::MAX).saturating_add(4))
 }
 
 /// How many lines of a plan show.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::launch::{Candidate, Launch};
-use crate::domain::plan::Plan;
+use crate::domain::plan::{Plan, PlanLine};
 use crate::tui::event::Refused;
 
 /// What would happen to one host of a launch.
@@ -14,14 +14,14 @@ pub struct PlanPopup {
     /// Which of its hosts that may go.
     pub at: usize,
     /// `None`: it is being made.
-    pub plan: Option<Result<Plan, Refused>>,
+    pub page: Option<Result<Page, Refused>>,
     /// First line that shows.
     pub top: usize,
 }
 
 impl PlanPopup {
     pub fn new(launch: Launch) -> PlanPopup {
-        PlanPopup { launch, at: 0, plan: None, top: 0 }
+        PlanPopup { launch, at: 0, page: None, top: 0 }
     }
 
     /// The host that it is of.
@@ -36,21 +36,29 @@ impl PlanPopup {
         if to == self.at {
             return false;
         }
-        (self.at, self.plan, self.top) = (to, None, 0);
+        (self.at, self.page, self.top) = (to, None, 0);
         true
     }
 
-    /// How many lines it has.
-    pub fn len(&self) -> usize {
-        match &self.plan {
-            Some(Ok(plan)) => plan.lines().len(),
+    /// How many lines it has; while it is made, one that says so.
+    pub fn rows(&self) -> usize {
+        match &self.page {
+            Some(Ok(page)) => page.lines.len(),
             Some(Err(_)) => 2,
             None => 1,
         }
     }
+}
 
-    /// It always has a line: while it is made, that it is.
-    pub fn is_empty(&self) -> bool {
-        false
+/// A plan in lines. Made once: each of many frames would compare the texts of its changes anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    pub summary: String,
+    pub lines: Vec<PlanLine>,
+}
+
+impl Page {
+    pub fn of(plan: &Plan) -> Page {
+        Page { summary: plan.summary(), lines: plan.lines() }
     }
 }

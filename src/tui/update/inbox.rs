@@ -11,6 +11,7 @@ use crate::domain::text::neutralize;
 use crate::tui::effect::Effect;
 use crate::tui::event::Refused;
 use crate::tui::model::host::{Host, LastRun, SystemHealth};
+use crate::tui::model::plan::Page;
 use crate::tui::model::{Model, Popup, Screen, ToastKind};
 
 /// Views of runs that are over are kept for so many runs besides those on the screen.
@@ -78,13 +79,13 @@ pub(super) fn planned(
     model: &mut Model,
     host: &str,
     params: &EnrollParams,
-    plan: Result<Plan, Refused>,
+    plan: &Result<Plan, Refused>,
 ) -> Vec<Effect> {
     if let Some(Popup::Plan(popup)) = &mut model.popup
         && popup.host().is_some_and(|candidate| candidate.host == host)
         && popup.launch.read_params() == *params
     {
-        popup.plan = Some(plan);
+        popup.page = Some(plan.as_ref().map(Page::of).map_err(Clone::clone));
     }
     Vec::new()
 }

@@ -48,7 +48,7 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         }
         Event::Record(record) => inbox::record(model, &record),
         Event::Submitted { host, of, open, answer } => inbox::submitted(model, &host, of, open, answer),
-        Event::Planned { host, params, plan } => inbox::planned(model, &host, &params, plan),
+        Event::Planned { host, params, plan } => inbox::planned(model, &host, &params, &plan),
         Event::Answered(answer) => inbox::answered(model, answer),
         // The runs go on in the engine until the process ends, and at its next start: nothing is asked.
         Event::Ended(Ending::HungUp | Ending::Terminated | Ending::Interrupted) => vec![Effect::Quit],

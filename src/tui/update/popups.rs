@@ -111,7 +111,7 @@ fn plan_act(model: &mut Model, mut plan: PlanPopup, action: Action) -> Vec<Effec
         Action::Start => return start(model, plan.launch),
         _ => 0,
     };
-    plan.top = moved(plan.top, by, plan.len().saturating_sub(rows) + 1);
+    plan.top = moved(plan.top, by, plan.rows().saturating_sub(rows) + 1);
     model.popup = Some(Popup::Plan(plan));
     Vec::new()
 }

@@ -22,10 +22,10 @@ pub fn draw(pen: &mut Pen, model: &Model, popup: &PlanPopup) {
     };
     let inside = frame(pen, layout::plan(model, popup), &title, Meaning::Accent);
     let rows = layout::plan_rows(model, popup);
-    let len = popup.len();
+    let len = popup.rows();
     let top = popup.top.min(len.saturating_sub(rows));
     let heading = row(inside, 0);
-    match &popup.plan {
+    match &popup.page {
         None => drop(pen.write(
             heading,
             1,
@@ -47,9 +47,9 @@ pub fn draw(pen: &mut Pen, model: &Model, popup: &PlanPopup) {
             let room = line.width.saturating_sub(at + 2);
             pen.column(line, at + 1, room, &neutralize(&refused.action), Meaning::Action, Keep::Start);
         }
-        Some(Ok(plan)) => {
-            pen.write(heading, 1, &plan.summary(), Meaning::Strong);
-            for (at, line) in plan.lines().iter().skip(top).take(rows).enumerate() {
+        Some(Ok(page)) => {
+            pen.write(heading, 1, &page.summary, Meaning::Strong);
+            for (at, line) in page.lines.iter().skip(top).take(rows).enumerate() {
                 draw_line(pen, line, row(inside, 1 + at));
             }
         }
