@@ -122,6 +122,16 @@ pub(super) trait Tree: Sync {
     ) -> Result<Reply, Refusal>;
 }
 
+/// A resource with what each has: type, context, path. For firmware that tells the context.
+pub(super) fn said(path: &str, kind: &str, mut body: Value) -> Value {
+    let name = kind.rsplit('.').next().unwrap_or(kind);
+    let schema = kind.split('.').next().unwrap_or(kind);
+    body["@odata.id"] = json!(path);
+    body["@odata.type"] = json!(format!("#{kind}"));
+    body["@odata.context"] = json!(format!("/redfish/v1/$metadata#{schema}.{name}"));
+    body
+}
+
 /// A collection of the members with these ids.
 pub(super) fn list(path: &str, kind: &str, name: &str, ids: impl IntoIterator<Item = String>) -> Value {
     let members: Vec<Value> = ids.into_iter().map(|id| json!({"@odata.id": format!("{path}/{id}")})).collect();

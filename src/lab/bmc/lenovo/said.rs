@@ -4,16 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::lab::bmc::said::Refusal;
-
-/// A resource with what each has: type, context, path.
-pub(super) fn said(path: &str, kind: &str, mut body: Value) -> Value {
-    let name = kind.rsplit('.').next().unwrap_or(kind);
-    let schema = kind.split('.').next().unwrap_or(kind);
-    body["@odata.id"] = json!(path);
-    body["@odata.type"] = json!(format!("#{kind}"));
-    body["@odata.context"] = json!(format!("/redfish/v1/$metadata#{schema}.{name}"));
-    body
-}
+pub(super) use crate::lab::bmc::tree::said;
 
 /// A collection.
 pub(super) fn list(path: &str, kind: &str, ids: impl IntoIterator<Item = String>) -> Value {
