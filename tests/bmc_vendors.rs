@@ -8,21 +8,13 @@ use std::time::Duration;
 
 use muster::domain::event::Outcome;
 use muster::domain::failure::{Failure, FailureCode};
+use muster::domain::ids::RunId;
 use muster::lab::ledger::{Entry, System};
 use muster::lab::machine::{Machine, Quirk, Vendor};
 use serde_json::Value;
-use site::{Ended, HOST, Life, Site};
+use site::{Ended, HOST, Life, Site, bootable, kept, of_vendor};
 
 const LIMIT: Duration = Duration::from_secs(90);
-
-fn site_of(vendor: Vendor, quirks: &[Quirk]) -> Site {
-    Site::start(|scenario| {
-        scenario.types.values_mut().for_each(|model| model.bmc = vendor);
-        // Long enough to be seen by a poll of a busy machine.
-        scenario.timing.bmc_away_s = 300.0;
-        scenario.hosts[0].bmc_quirks = quirks.iter().copied().collect();
-    })
-}
 
 fn machine(site: &Site) -> Machine {
     site.lab.world().machine(HOST).unwrap()
@@ -41,6 +33,16 @@ fn enrolled(site: &Site, life: &Life) -> Outcome {
     }
 }
 
+/// A run that ends with its BMC and goes well.
+fn configured(site: &Site, life: &Life) -> RunId {
+    let mut request = site.request();
+    request.options.ironic_enrol = false;
+    let run = life.submit(request);
+    let ended = life.wait(run, LIMIT);
+    assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{ended:?}");
+    run
+}
+
 fn failed(site: &Site, life: &Life) -> Failure {
     match enrolled(site, life) {
         Outcome::Failed { failure } => *failure,
@@ -48,20 +50,8 @@ fn failed(site: &Site, life: &Life) -> Failure {
     }
 }
 
-/// The boot options that are on: those of NICs, and all others.
-fn bootable(machine: &Machine, vendor: &str) -> (usize, usize) {
-    let options = machine.bmc.settings[vendor]["options"].as_array().cloned().unwrap_or_default();
-    let on = |option: &&Value| option["next"].as_bool().or(option["enabled"].as_bool()) == Some(true);
-    let is_nic =
-        |option: &Value| option["nic"].is_string() || option["path"].as_str().is_some_and(|path| path.contains("MAC("));
-    let on: Vec<&Value> = options.iter().filter(on).collect();
-    let nics = on.iter().filter(|option| is_nic(option)).count();
-    (nics, on.len() - nics)
-}
-
 fn open_jobs(machine: &Machine) -> Vec<Value> {
-    let jobs = machine.bmc.settings["dell"]["jobs"].as_array().cloned().unwrap_or_default();
-    jobs.into_iter().filter(|job| job["state"] != "Completed" && job["state"] != "Failed").collect()
+    kept(machine, "jobs").into_iter().filter(|job| job["state"] != "Completed" && job["state"] != "Failed").collect()
 }
 
 fn host_resets(site: &Site) -> usize {
@@ -73,7 +63,7 @@ fn host_resets(site: &Site) -> usize {
 fn a_host_of_each_vendor_is_enrolled_from_the_factory_and_a_second_run_writes_nothing_to_its_bmc() {
     for vendor in [Vendor::Supermicro, Vendor::Lenovo, Vendor::Dell, Vendor::Ami] {
         let quirks: &[Quirk] = if vendor == Vendor::Supermicro { &[] } else { &[Quirk::FactoryPassword] };
-        let site = site_of(vendor, quirks);
+        let site = of_vendor(vendor, quirks);
         let life = site.begin_sound();
         let first = enrolled(&site, &life);
         assert!(matches!(first, Outcome::Succeeded { .. }), "{vendor:?}: {first:?}");
@@ -93,13 +83,13 @@ fn a_host_of_each_vendor_is_enrolled_from_the_factory_and_a_second_run_writes_no
         assert!(now.bmc.accounts.contains_key("ipmi_exporter"), "{vendor:?}");
         match vendor {
             Vendor::Dell => {
-                assert_eq!(bootable(&now, "dell").0, 1, "{:#}", now.bmc.settings["dell"]["options"]);
-                assert!(bootable(&now, "dell").1 > 0);
+                assert_eq!(bootable(&now).0, 1, "{:#}", now.bmc.settings["dell"]["options"]);
+                assert!(bootable(&now).1 > 0);
                 assert_eq!(open_jobs(&now), Vec::<Value>::new());
             }
             Vendor::Ami => {
-                assert_eq!(bootable(&now, "ami").0, 1, "{:#}", now.bmc.settings["ami"]["options"]);
-                assert!(bootable(&now, "ami").1 > 0);
+                assert_eq!(bootable(&now).0, 1, "{:#}", now.bmc.settings["ami"]["options"]);
+                assert!(bootable(&now).1 > 0);
             }
             Vendor::Lenovo | Vendor::Supermicro => {}
         }
@@ -146,7 +136,7 @@ const STEPS: [&str; 15] = [
 ];
 
 /// Changes of a run at the BMC, by step, and how it ended.
-fn changes(life: &Life, run: muster::domain::ids::RunId) -> (Vec<String>, Outcome) {
+fn changes(life: &Life, run: RunId) -> (Vec<String>, Outcome) {
     use muster::domain::event::{Body, Observation};
     let Some(Ended::Run(outcome)) = life.wait(run, LIMIT) else { panic!("it does not end") };
     let records = life.store.records(run).unwrap();
@@ -162,7 +152,7 @@ fn changes(life: &Life, run: muster::domain::ids::RunId) -> (Vec<String>, Outcom
 /// The column of one vendor and one way to meet it.
 fn column(vendor: Vendor, met: Met) -> Vec<String> {
     let quirks: &[Quirk] = if vendor == Vendor::Supermicro { &[] } else { &[Quirk::FactoryPassword] };
-    let site = site_of(vendor, quirks);
+    let site = of_vendor(vendor, quirks);
     let factory = machine(&site).bmc.settings;
     let life = site.begin_sound();
     let request = || {
@@ -234,9 +224,9 @@ fn each_step_of_each_vendor_is_what_the_table_says_however_the_host_is_met() {
 /// Proves: B15
 #[test]
 fn without_boot_restriction_no_boot_option_is_disabled() {
-    for (vendor, word) in [(Vendor::Dell, "dell"), (Vendor::Ami, "ami")] {
-        let site = site_of(vendor, &[]);
-        let before = bootable(&machine(&site), word);
+    for vendor in [Vendor::Dell, Vendor::Ami] {
+        let site = of_vendor(vendor, &[]);
+        let before = bootable(&machine(&site));
         let life = site.begin_sound();
         let mut request = site.request();
         request.options.restrict_boot = false;
@@ -244,7 +234,7 @@ fn without_boot_restriction_no_boot_option_is_disabled() {
         let run = life.submit(request);
         let ended = life.wait(run, LIMIT);
         assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{vendor:?}: {ended:?}");
-        assert_eq!(bootable(&machine(&site), word), before, "{vendor:?}");
+        assert_eq!(bootable(&machine(&site)), before, "{vendor:?}");
         let about_boot = |write: &&String| write.contains("BootOptions") || write.contains("BootSources");
         if vendor == Vendor::Ami {
             assert_eq!(writes(&site).iter().filter(about_boot).count(), 0, "AMI has no reorder of its own");
@@ -256,7 +246,7 @@ fn without_boot_restriction_no_boot_option_is_disabled() {
 /// Proves: B9
 #[test]
 fn a_job_that_is_never_scheduled_is_deleted_and_the_host_is_not_restarted() {
-    let site = site_of(Vendor::Dell, &[Quirk::JobNeverSchedules]);
+    let site = of_vendor(Vendor::Dell, &[Quirk::JobNeverSchedules]);
     let life = site.begin_sound();
     let failure = failed(&site, &life);
     assert_eq!(failure.code, FailureCode::BmcJobNotScheduled, "{failure}");
@@ -266,14 +256,14 @@ fn a_job_that_is_never_scheduled_is_deleted_and_the_host_is_not_restarted() {
     site.lab.world().with_machine(HOST, |machine, _| machine.bmc.quirks.clear()).unwrap();
     let again = enrolled(&site, &life);
     assert!(matches!(again, Outcome::Succeeded { .. }), "{again:?}");
-    assert_eq!(bootable(&machine(&site), "dell").0, 1);
+    assert_eq!(bootable(&machine(&site)).0, 1);
     life.end();
 }
 
 /// Proves: B9
 #[test]
 fn a_job_that_cannot_begin_fails_the_step_and_is_deleted() {
-    let site = site_of(Vendor::Dell, &[Quirk::JobInitFails]);
+    let site = of_vendor(Vendor::Dell, &[Quirk::JobInitFails]);
     let life = site.begin_sound();
     let failure = failed(&site, &life);
     assert_eq!(failure.code, FailureCode::BmcJobFailed, "{failure}");
@@ -285,21 +275,17 @@ fn a_job_that_cannot_begin_fails_the_step_and_is_deleted() {
 /// Proves: B8, B9
 #[test]
 fn a_job_that_another_restart_carries_in_is_left_to_end_without_a_further_one() {
-    let site = site_of(Vendor::Dell, &[Quirk::ForeignRestart]);
+    let site = of_vendor(Vendor::Dell, &[Quirk::ForeignRestart]);
     let life = site.begin_sound();
-    let mut request = site.request();
-    request.options.ironic_enrol = false;
-    let run = life.submit(request);
-    let ended = life.wait(run, LIMIT);
-    assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{ended:?}");
+    configured(&site, &life);
     assert_eq!(host_resets(&site), 0);
-    assert_eq!((bootable(&machine(&site), "dell").0, open_jobs(&machine(&site))), (1, vec![]));
+    assert_eq!((bootable(&machine(&site)).0, open_jobs(&machine(&site))), (1, vec![]));
     life.end();
 }
 
 #[test]
 fn a_job_of_somebody_else_is_named_and_nothing_is_staged_beside_it() {
-    let site = site_of(Vendor::Dell, &[Quirk::ForeignJob]);
+    let site = of_vendor(Vendor::Dell, &[Quirk::ForeignJob]);
     let before = open_jobs(&machine(&site));
     assert_eq!(before.len(), 1);
     let life = site.begin_sound();
@@ -317,7 +303,7 @@ fn a_job_of_somebody_else_is_named_and_nothing_is_staged_beside_it() {
 /// Proves: B9
 #[test]
 fn a_job_that_is_done_and_changed_nothing_is_no_success() {
-    let site = site_of(Vendor::Dell, &[Quirk::OrderUnchanged]);
+    let site = of_vendor(Vendor::Dell, &[Quirk::OrderUnchanged]);
     let life = site.begin_sound();
     let failure = failed(&site, &life);
     assert_eq!(failure.code, FailureCode::BmcSettingNotApplied, "{failure}");
@@ -328,20 +314,16 @@ fn a_job_that_is_done_and_changed_nothing_is_no_success() {
 /// Proves: B14
 #[test]
 fn a_nic_that_nothing_identifies_leaves_all_boot_options_on() {
-    let site = site_of(Vendor::Dell, &[Quirk::RelatedItemNull]);
+    let site = of_vendor(Vendor::Dell, &[Quirk::RelatedItemNull]);
     // Another MAC in NetBox than any that the BMC knows.
     site.lab
         .world()
         .with_machine(HOST, |machine, _| machine.nics[0].mac = "02:00:00:00:00:99".parse().unwrap())
         .unwrap();
-    let before = bootable(&machine(&site), "dell");
+    let before = bootable(&machine(&site));
     let life = site.begin_sound();
-    let mut request = site.request();
-    request.options.ironic_enrol = false;
-    let run = life.submit(request);
-    let ended = life.wait(run, LIMIT);
-    assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{ended:?}");
-    assert_eq!(bootable(&machine(&site), "dell"), before);
+    let run = configured(&site, &life);
+    assert_eq!(bootable(&machine(&site)), before);
     let told = serde_json::to_string(&life.store.records(run).unwrap()).unwrap();
     assert!(told.contains("no option is disabled"), "the run says so");
     life.end();
@@ -350,7 +332,7 @@ fn a_nic_that_nothing_identifies_leaves_all_boot_options_on() {
 /// Proves: B9, G9
 #[test]
 fn a_cancel_while_a_job_waits_takes_the_job_back() {
-    let site = site_of(Vendor::Dell, &[Quirk::JobNeverSchedules]);
+    let site = of_vendor(Vendor::Dell, &[Quirk::JobNeverSchedules]);
     let life = site.begin_sound();
     let run = life.submit(site.request());
     let until = std::time::Instant::now() + LIMIT;
@@ -370,14 +352,10 @@ fn a_cancel_while_a_job_waits_takes_the_job_back() {
 /// iDRAC10 takes no boot order beside its other settings: two jobs, two boots.
 #[test]
 fn what_a_bmc_does_not_take_at_once_is_staged_boot_by_boot() {
-    let site = site_of(Vendor::Dell, &[Quirk::Idrac10]);
+    let site = of_vendor(Vendor::Dell, &[Quirk::Idrac10]);
     let life = site.begin_sound();
-    let mut request = site.request();
-    request.options.ironic_enrol = false;
-    let run = life.submit(request);
-    let ended = life.wait(run, LIMIT);
-    assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{ended:?}");
-    assert_eq!((bootable(&machine(&site), "dell").0, open_jobs(&machine(&site))), (1, vec![]));
+    configured(&site, &life);
+    assert_eq!((bootable(&machine(&site)).0, open_jobs(&machine(&site))), (1, vec![]));
     assert_eq!(host_resets(&site), 2);
     life.end();
 }
@@ -385,13 +363,9 @@ fn what_a_bmc_does_not_take_at_once_is_staged_boot_by_boot() {
 /// A firmware that makes something else of an order than it was told (Q10) is told again, after the boot that did so.
 #[test]
 fn an_order_that_a_boot_has_changed_is_staged_once_more() {
-    let site = site_of(Vendor::Lenovo, &[Quirk::DropsHardDisk]);
+    let site = of_vendor(Vendor::Lenovo, &[Quirk::DropsHardDisk]);
     let life = site.begin_sound();
-    let mut request = site.request();
-    request.options.ironic_enrol = false;
-    let run = life.submit(request);
-    let ended = life.wait(run, LIMIT);
-    assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{ended:?}");
+    configured(&site, &life);
     let classes = machine(&site).bmc.settings["lenovo"]["classes"].to_string();
     assert!(classes.contains("Hard Disk"), "{classes}");
     assert_eq!(host_resets(&site), 3, "on, and then off and on: {:?}", writes(&site));

@@ -24,7 +24,7 @@ use muster::lab::ledger::{Entry, System};
 use muster::lab::machine::{Quirk, Vendor};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use site::{Ended, HOST, Site, once_only};
+use site::{Ended, HOST, Site, bootable, kept, of_vendor, once_only};
 
 /// Much longer than any run takes, however busy the machine is.
 const HANG: Duration = Duration::from_secs(60);
@@ -135,13 +135,10 @@ impl Part {
     }
 
     fn site(self) -> Site {
-        Site::start(|scenario| {
-            let Some(vendor) = self.vendor() else { return };
-            scenario.types.values_mut().for_each(|model| model.bmc = vendor);
-            // Long enough to be seen by a poll of a busy machine.
-            scenario.timing.bmc_away_s = 300.0;
-            scenario.hosts[0].bmc_quirks = [Quirk::FactoryPassword].into();
-        })
+        match self.vendor() {
+            Some(vendor) => of_vendor(vendor, &[Quirk::FactoryPassword]),
+            None => Site::start(|_| {}),
+        }
     }
 
     fn request(self, site: &Site) -> EnrollRequest {
@@ -373,18 +370,12 @@ fn left_behind(site: &Site) -> Vec<String> {
     if !machine.bmc.accounts.get(user).is_some_and(|now| known.contains(now)) {
         wrong.push("no password of the vault works on the BMC".to_owned());
     }
-    let kept = machine.bmc.settings.get(&word).cloned().unwrap_or_default();
-    let list = |name: &str| kept[name].as_array().cloned().unwrap_or_default();
-    let on = |option: &Value| option["next"].as_bool().or(option["enabled"].as_bool()) != Some(false);
-    let is_nic =
-        |option: &Value| option["nic"].is_string() || option["path"].as_str().is_some_and(|path| path.contains("MAC("));
-    let options = list("options");
-    for (what, nic) in [("NIC", true), ("disk", false)] {
-        if !options.is_empty() && !options.iter().any(|option| is_nic(option) == nic && on(option)) {
-            wrong.push(format!("no {what} can boot"));
-        }
+    if !kept(&machine, "options").is_empty() {
+        let (nics, others) = bootable(&machine);
+        wrong.extend((nics == 0).then(|| "no NIC can boot".to_owned()));
+        wrong.extend((others == 0).then(|| "no disk can boot".to_owned()));
     }
-    for job in list("jobs") {
+    for job in kept(&machine, "jobs") {
         if ["new", "scheduled", "New", "Scheduled"].iter().any(|state| job["state"] == *state) {
             wrong.push(format!("a job is left: {job}"));
         }

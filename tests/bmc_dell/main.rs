@@ -1,49 +1,39 @@
 //! The iDRAC's dialect against the lab's iDRAC: the real client over HTTP, with every odd habit that the lab knows.
 
 mod accounts;
+#[allow(dead_code, reason = "each test binary uses its part of the support")]
+#[path = "../support/bmc.rs"]
+mod bmc;
 mod boot;
 mod quirks;
 mod settings;
 mod shapes;
 mod staging;
 
-use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::time::Duration;
 
+pub use bmc::HOST;
+use bmc::Parts;
 use muster::clients::http::{Auth, HttpClient, HttpOptions, Method, Request};
 use muster::clients::redfish::dell::Dell;
-use muster::clients::redfish::dialect::{At, Change, Dialect, Job, JobState, Staged, Staging};
-use muster::clients::redfish::host::{find_manager, find_system};
-use muster::clients::redfish::{Credential, Redfish, RedfishOptions, Resource};
-use muster::config::settings::Trust;
-use muster::domain::boot::BootSetup;
-use muster::domain::mac::Mac;
-use muster::lab::Lab;
-use muster::lab::bmc::Settings;
+use muster::clients::redfish::dialect::{At, Change, Job, JobState, Staged, Staging};
 use muster::lab::build::bmc_password;
-use muster::lab::ledger::System;
-use muster::lab::machine::{Machine, PowerAction, Quirk, Vendor};
+use muster::lab::machine::{Quirk, Vendor};
 use muster::lab::scenario::Scenario;
 use serde_json::{Value, json};
-use url::Url;
-
-/// The host of these tests.
-pub const HOST: &str = "gpu-b07-29";
 
 pub const JOBS: &str = "/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/Jobs";
 
-/// A lab with one host behind an iDRAC, and a client of that.
-pub struct Rig {
-    pub lab: Lab,
-    pub redfish: Redfish,
-    base: Url,
-}
+/// A lab with one host behind an iDRAC, and a client of that: with jobs, which no other vendor has.
+pub struct Rig(bmc::Rig);
 
-/// The resources that a dialect starts from.
-pub struct Parts {
-    root: Resource,
-    system: Resource,
-    manager: Resource,
+impl Deref for Rig {
+    type Target = bmc::Rig;
+
+    fn deref(&self) -> &bmc::Rig {
+        &self.0
+    }
 }
 
 impl Rig {
@@ -61,79 +51,16 @@ impl Rig {
     }
 
     pub async fn of(quirks: &[Quirk], change: impl FnOnce(&mut Scenario)) -> Rig {
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let mut scenario = Scenario::demo().unwrap();
-        scenario.hosts.retain(|host| host.name == HOST);
-        scenario.faults.clear();
-        scenario.hosts[0].bmc_quirks = quirks.iter().copied().collect::<BTreeSet<_>>();
-        let model = scenario.types.get_mut(&scenario.hosts[0].device_type).unwrap();
-        (model.bmc, model.bmc_firmware) = (Vendor::Dell, "7.10.30.00".into());
-        change(&mut scenario);
-        let lab = Lab::start(scenario, 600.0).await.unwrap();
-        let address = lab.world().machine(HOST).unwrap().bmc.address;
-        let base = Url::parse(&format!("http://{address}:{}/", lab.bmc_port())).unwrap();
-        let redfish = client(&base, "root", &bmc_password(HOST));
-        Rig { lab, redfish, base }
-    }
-
-    pub fn as_user(&self, user: &str, password: &str) -> Redfish {
-        client(&self.base, user, password)
-    }
-
-    pub async fn parts(&self) -> Parts {
-        let root = self.redfish.root().await.unwrap();
-        let system = find_system(&self.redfish, &root, None).await.unwrap().system;
-        let manager = find_manager(&self.redfish, &root, &system).await.unwrap();
-        Parts { root, system, manager }
+        let rig = bmc::Rig::of(Vendor::Dell, &Dell, quirks, |scenario| {
+            let model = scenario.types.get_mut(&scenario.hosts[0].device_type).unwrap();
+            model.bmc_firmware = "7.10.30.00".into();
+            change(scenario);
+        });
+        Rig(rig.await.patient(Duration::from_millis(400)))
     }
 
     pub fn at<'a>(&'a self, parts: &'a Parts) -> At<'a> {
-        At { redfish: &self.redfish, root: &parts.root, system: &parts.system, manager: &parts.manager }
-    }
-
-    pub fn machine(&self) -> Machine {
-        self.lab.world().machine(HOST).unwrap()
-    }
-
-    pub fn change_machine(&self, change: impl FnOnce(&mut Machine)) {
-        self.lab.world().with_machine(HOST, |machine, _| change(machine)).unwrap();
-    }
-
-    pub fn settings(&self) -> Settings {
-        Settings::at(&self.machine(), self.lab.world().now())
-    }
-
-    /// The address of a NIC of the host.
-    pub fn mac(&self, nic: &str) -> Mac {
-        self.machine().nic(nic).unwrap().mac
-    }
-
-    /// Lets lab time pass.
-    pub async fn pass(&self, seconds: u64) {
-        self.lab.world().sleep(Duration::from_secs(seconds)).await;
-    }
-
-    /// Restarts the host, and waits until it is on again.
-    pub async fn restart(&self) {
-        let boots = self.machine().boots;
-        self.lab.world().press(HOST, PowerAction::Restart);
-        for _ in 0..200 {
-            if self.machine().boots > boots {
-                return;
-            }
-            self.pass(2).await;
-        }
-        panic!("the host does not come on");
-    }
-
-    /// Writes to the BMC since the last reset of the ledger: method and path.
-    pub fn writes(&self) -> Vec<String> {
-        let entries = self.lab.world().ledger().select(|entry| entry.system == System::Bmc && entry.write);
-        entries.iter().map(|entry| format!("{} {}", entry.method, entry.path)).collect()
-    }
-
-    pub fn forget_requests(&self) {
-        self.lab.world().ledger().reset();
+        parts.at(&self.redfish)
     }
 
     /// Asks the BMC for anything: status, body, `Location` or token.
@@ -148,11 +75,6 @@ impl Rig {
         let answer = http.send(request).await.unwrap();
         let token = answer.header("x-auth-token").or(answer.header("location")).map(str::to_owned);
         (answer.status.as_u16(), answer.json().unwrap(), token)
-    }
-
-    pub async fn boot(&self) -> BootSetup {
-        let parts = self.parts().await;
-        Dell.boot(self.at(&parts)).await.unwrap().unwrap()
     }
 
     pub async fn stage(&self, change: &Change) -> Staged {
@@ -202,19 +124,6 @@ impl Rig {
     pub fn kept(&self, member: &str) -> Value {
         self.machine().bmc.settings["dell"][member].clone()
     }
-}
-
-fn client(base: &Url, user: &str, password: &str) -> Redfish {
-    let credential = Credential { username: user.into(), password: password.to_owned().into() };
-    let options = RedfishOptions {
-        trust: Trust::System,
-        connect_timeout: Duration::from_secs(5),
-        timeout: Duration::from_secs(20),
-        busy_budget: Duration::from_millis(400),
-    };
-    let redfish = Redfish::new(base, Some(credential), options).unwrap();
-    redfish.prefer(Dell.first_form());
-    redfish
 }
 
 /// A change of attributes alone.

@@ -10,8 +10,7 @@ use muster::domain::boot::{Kind, restrict};
 use muster::domain::link::LinkState;
 use serde_json::{Value, json};
 
-use super::captured::resources;
-use super::tree::{Tree, fixture, fixtures};
+use super::tree::{Tree, fixture, resources};
 
 const TREES: [&str; 2] = ["dell-idrac", "dell-idrac-multi-nic"];
 
@@ -25,8 +24,7 @@ async fn the_whole_captured_dell_trees_can_be_walked_read_only() {
     for folder in TREES {
         let tree = Tree::captured(folder).await;
         let client = tree.client();
-        let mut paths = vec![];
-        resources(&fixtures().join(folder).join("redfish"), "/redfish", &mut paths);
+        let paths = resources(folder);
         assert!(paths.len() > 80, "{folder}: {}", paths.len());
         let mut collections = 0;
         for path in paths.iter().filter(|path| *path != "/redfish") {

@@ -16,6 +16,24 @@ pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/redfish")
 }
 
+/// The paths of all resources of a captured tree.
+pub fn resources(tree: &str) -> Vec<String> {
+    fn below(folder: &Path, prefix: &str, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                below(&path, &format!("{prefix}/{name}"), found);
+            } else if name == "index.json" {
+                found.push(prefix.to_owned());
+            }
+        }
+    }
+    let mut found = vec![];
+    below(&fixtures().join(tree).join("redfish"), "/redfish", &mut found);
+    found
+}
+
 /// A file of the fixtures as JSON.
 pub fn fixture(path: &str) -> Value {
     let path = fixtures().join(path);
@@ -128,6 +146,24 @@ impl Tree {
     /// A captured tree as it is.
     pub async fn captured(folder: &str) -> Tree {
         Tree::start(Some(folder), |_| None).await
+    }
+
+    /// Reads each of these resources, and each collection among them to its end, without an error and without a write; how
+    /// many collections there are. Only what the capture leaves out may be missing.
+    pub async fn walk(&self, paths: &[String]) -> usize {
+        let client = self.client();
+        let mut collections = 0;
+        for path in paths {
+            let resource = client.get(path).await.unwrap_or_else(|e| panic!("{path}: {e}"));
+            assert!(path == "/redfish" || resource.is_whole(), "{path}");
+            if resource.at("Members").is_some() {
+                collections += 1;
+                let listing = client.list(path).await.unwrap_or_else(|e| panic!("{path}: {e}"));
+                assert!(listing.skipped.iter().all(|s| !paths.contains(&s.path)), "{path}: {:?}", listing.skipped);
+            }
+        }
+        assert!(self.requests().iter().all(|seen| seen.method == "GET"));
+        collections
     }
 
     pub fn client(&self) -> Redfish {

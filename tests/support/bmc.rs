@@ -28,7 +28,9 @@ pub struct Rig {
     pub lab: Lab,
     pub redfish: Redfish,
     pub dialect: &'static dyn Dialect,
-    base: Url,
+    pub base: Url,
+    /// How long a busy BMC is waited for.
+    patience: Duration,
 }
 
 /// The resources that a dialect starts from.
@@ -78,13 +80,21 @@ impl Rig {
         let lab = Lab::start(scenario, 600.0).await.unwrap();
         let address = lab.world().machine(HOST).unwrap().bmc.address;
         let base = Url::parse(&format!("http://{address}:{}/", lab.bmc_port())).unwrap();
-        let redfish = client(&base, bmc_user(vendor), &bmc_password(HOST));
+        let patience = Duration::from_secs(6);
+        let redfish = client(&base, bmc_user(vendor), &bmc_password(HOST), patience);
         redfish.prefer(dialect.first_form());
-        Rig { lab, redfish, dialect, base }
+        Rig { lab, redfish, dialect, base, patience }
+    }
+
+    /// The same with another patience.
+    pub fn patient(mut self, patience: Duration) -> Rig {
+        self.patience = patience;
+        self.redfish = self.as_user(bmc_user(self.machine().bmc.vendor), &bmc_password(HOST));
+        self
     }
 
     pub fn as_user(&self, user: &str, password: &str) -> Redfish {
-        let redfish = client(&self.base, user, password);
+        let redfish = client(&self.base, user, password, self.patience);
         redfish.prefer(self.dialect.first_form());
         redfish
     }
@@ -237,13 +247,13 @@ impl Rig {
     }
 }
 
-fn client(base: &Url, user: &str, password: &str) -> Redfish {
+fn client(base: &Url, user: &str, password: &str, busy_budget: Duration) -> Redfish {
     let credential = Credential { username: user.into(), password: password.to_owned().into() };
     let options = RedfishOptions {
         trust: Trust::System,
         connect_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(20),
-        busy_budget: Duration::from_secs(6),
+        busy_budget,
     };
     Redfish::new(base, Some(credential), options).unwrap()
 }

@@ -29,6 +29,7 @@ use muster::lab::Lab;
 use muster::lab::bmc::Settings as BmcSettings;
 use muster::lab::faults::Fault;
 use muster::lab::ledger::Entry;
+use muster::lab::machine::{Machine, Quirk, Vendor};
 use muster::lab::scenario::Scenario;
 use muster::store::{Store, Submit};
 use serde_json::{Map, Value, json};
@@ -252,6 +253,33 @@ impl Site {
     pub fn ledger(&self) -> Vec<Entry> {
         self.lab.ledger()
     }
+}
+
+/// A site whose [`HOST`] has a BMC of a vendor, with odd habits.
+pub fn of_vendor(vendor: Vendor, quirks: &[Quirk]) -> Site {
+    Site::start(|scenario| {
+        scenario.types.values_mut().for_each(|model| model.bmc = vendor);
+        // Long enough to be seen by a poll of a busy machine.
+        scenario.timing.bmc_away_s = 300.0;
+        scenario.hosts[0].bmc_quirks = quirks.iter().copied().collect();
+    })
+}
+
+/// What a vendor's tree keeps under a name, where that is a list.
+pub fn kept(machine: &Machine, name: &str) -> Vec<Value> {
+    let word = format!("{:?}", machine.bmc.vendor).to_lowercase();
+    machine.bmc.settings.get(&word).and_then(|kept| kept[name].as_array().cloned()).unwrap_or_default()
+}
+
+/// The boot options that are on, or will be from the next boot on: those of NICs, and all others.
+pub fn bootable(machine: &Machine) -> (usize, usize) {
+    let on = |option: &&Value| option["next"].as_bool().or(option["enabled"].as_bool()) == Some(true);
+    let is_nic =
+        |option: &Value| option["nic"].is_string() || option["path"].as_str().is_some_and(|path| path.contains("MAC("));
+    let options = kept(machine, "options");
+    let on: Vec<&Value> = options.iter().filter(on).collect();
+    let nics = on.iter().filter(|option| is_nic(option)).count();
+    (nics, on.len() - nics)
 }
 
 /// One process on a site: an engine with all that it needs.
