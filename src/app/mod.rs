@@ -3,6 +3,7 @@
 mod backfill;
 mod batch;
 mod beside;
+mod cables;
 pub mod doctor;
 mod feed;
 mod fleet;
@@ -17,6 +18,7 @@ mod wiring;
 
 pub use backfill::{BackfillError, Backfilled, Coverage};
 pub use batch::{Judged, Name, Sorted, Verdict};
+pub use cables::Cables;
 pub use feed::{FeedEvent, SystemHealth};
 pub use fleet::{Fleet, FleetRow};
 pub use handle::{App, AppError, OpenError, Opening};

@@ -59,6 +59,8 @@ pub enum Command {
         #[command(subcommand)]
         command: PlatformClass,
     },
+    /// What is plugged into the wrong place, by what the inspections of the last days heard, and the fewest moves that mend it.
+    Cables(Cables),
     /// Look whether what muster needs of NetBox is there: the token, and each permission. Nothing is changed.
     Doctor(Doctor),
     /// The configuration.
@@ -145,6 +147,19 @@ pub struct Plan {
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// One JSON object a line, one for each thing that was looked at, and at the end a summary.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Cables {
+    /// NetBox slug of the site.
+    #[arg(value_name = "SITE")]
+    pub of: String,
+    /// Only what a host of this rack has a part in.
+    #[arg(long, value_name = "RACK")]
+    pub rack: Option<String>,
+    /// One JSON object a line: each finding with its moves, each cable of which nothing can be said, and a summary.
     #[arg(long)]
     pub json: bool,
 }
@@ -366,6 +381,7 @@ mod tests {
             "muster lab --scenario x.toml --speed 20 --write-config c.toml",
             "muster demo --speed 20",
             "muster inventory list --json",
+            "muster cables osl1 --rack B07 --json",
             "muster config check",
             "muster completions bash",
         ] {

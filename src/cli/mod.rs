@@ -3,6 +3,7 @@
 pub mod args;
 mod backfill;
 mod batch;
+mod cables;
 mod config;
 mod demo;
 mod device;
@@ -66,6 +67,7 @@ async fn dispatch(arguments: Arguments) -> Result<Exit, Ending> {
         Some(Command::PlatformClass { command: args::PlatformClass::Backfill(command) }) => {
             backfill::backfill(&place, command).await
         }
+        Some(Command::Cables(command)) => cables::cables(&place, command).await,
         Some(Command::Doctor(command)) => doctor::doctor(&place, command).await,
         Some(Command::Config { command }) => config::config(&place, command),
         Some(Command::Completions { shell }) => {

@@ -1,28 +1,48 @@
 //! Reads what a switch says of itself on a cable: LLDP, parsed or raw (IEEE 802.1AB).
 
-use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, Ipv6Addr};
+mod frame;
+mod ids;
+mod organization;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use frame::{Capabilities, Fault, Frame, Key, LONGEST, Management};
+pub use ids::{Address, ChassisKind, Id, PortKind};
+pub use organization::{Aggregation, Dot1, Dot3, MacPhy, Organizations, Power, ProtocolVlan};
+
+use self::frame::Reader;
 use super::text::neutralize_to;
+
+/// So many TLVs of one interface are read: more than any number of frames that a ramdisk keeps.
+const MOST_TLVS: usize = 4096;
 
 /// What one neighbour says. Text is kept as sent, but for the NULs that some switches end it with: equality is strict
 /// (V8). What was not sent is `None`, and so is what was sent empty.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Neighbour {
     pub system_name: Option<String>,
     /// A port name, an index, or a MAC with colons: switches differ.
     pub port_id: Option<String>,
     pub port_description: Option<String>,
     pub chassis_id: Option<String>,
+    /// It said in two ways who it is; what it said so is `None` above.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contradicts: bool,
+    /// The VLAN of untagged frames, for whoever looks for the port. Decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+    /// Where the switch itself is reached. Decides nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub management: Vec<String>,
 }
 
 impl Neighbour {
     /// Whether this is exactly that port of that switch: the system name equals the switch's name, and the port's name
-    /// equals the port ID or the port description, since switches differ in which of the two carries it (V8).
+    /// equals the port ID or the port description, since switches differ in which of the two carries it (V8). Who contradicts
+    /// itself is nobody.
     pub fn is(&self, switch: &str, port: &str) -> Option<MatchedBy> {
-        if self.system_name.as_deref() != Some(switch) {
+        if self.contradicts || self.system_name.as_deref() != Some(switch) {
             return None;
         }
         if self.port_id.as_deref() == Some(port) {
@@ -32,6 +52,20 @@ impl Neighbour {
         } else {
             None
         }
+    }
+
+    /// Whether this is a VLAN sub-interface of a port of the same switch (`swp14.665` of `swp14`), which leaves by the same
+    /// cable.
+    pub fn is_below(&self, whole: &Neighbour) -> bool {
+        let names = || whole.port_id.iter().chain(&whole.port_description);
+        self.system_name.is_some()
+            && self.system_name == whole.system_name
+            && names().any(|port| self.is_sub_interface_of(port))
+    }
+
+    fn is_sub_interface_of(&self, port: &str) -> bool {
+        let sub = self.port_id.as_deref().and_then(|id| id.strip_prefix(port)?.strip_prefix('.'));
+        sub.is_some_and(|vlan| !vlan.is_empty() && vlan.bytes().all(|b| b.is_ascii_digit()))
     }
 
     /// `leaf-b07-1 swp14 (gpu-b07-37 eth0)`: safe to show. What was not sent is a question mark.
@@ -45,7 +79,19 @@ impl Neighbour {
     }
 
     fn is_empty(&self) -> bool {
-        self.system_name.is_none() && self.port_id.is_none() && self.port_description.is_none()
+        self.system_name.is_none() && self.port_id.is_none() && self.port_description.is_none() && !self.contradicts
+    }
+
+    /// What tells one neighbour from another.
+    fn identity(&self) -> [&Option<String>; 4] {
+        [&self.system_name, &self.port_id, &self.port_description, &self.chassis_id]
+    }
+
+    /// Whether nothing that one of the two says of the port is said otherwise by the other. A chassis is spelled in too many
+    /// ways to tell.
+    fn agrees_with(&self, other: &Neighbour) -> bool {
+        let both = self.identity().into_iter().zip(other.identity()).take(3);
+        both.into_iter().all(|(a, b)| a.is_none() || b.is_none() || a == b)
     }
 
     /// Fields that are missing here, from the same neighbour read another way.
@@ -54,8 +100,22 @@ impl Neighbour {
         self.port_id = self.port_id.or_else(|| other.port_id.clone());
         self.port_description = self.port_description.or_else(|| other.port_description.clone());
         self.chassis_id = self.chassis_id.or_else(|| other.chassis_id.clone());
+        self.contradicts |= other.contradicts;
+        self.vlan = self.vlan.or(other.vlan);
+        if self.management.is_empty() {
+            self.management = other.management.clone();
+        }
         self
     }
+}
+
+/// Whether exactly that port was heard and nobody else: beside it only VLAN sub-interfaces of it, which leave by the same cable
+/// (C-15). Beside a stranger it is no match: something on the way passes foreign frames, and nobody can tell which cable is
+/// in.
+pub fn is_only(heard: &[Neighbour], switch: &str, port: &str) -> bool {
+    let is_right = |n: &Neighbour| n.is(switch, port).is_some();
+    let is_sub = |n: &Neighbour| n.system_name.as_deref() == Some(switch) && n.is_sub_interface_of(port);
+    heard.iter().any(is_right) && heard.iter().all(|n| is_right(n) || is_sub(n))
 }
 
 /// Which field carried the port's name.
@@ -65,15 +125,32 @@ pub enum MatchedBy {
     PortDescription,
 }
 
+impl From<Frame> for Neighbour {
+    fn from(frame: Frame) -> Self {
+        let shown = |id: &Id| id.to_string();
+        Neighbour {
+            contradicts: frame.contradicts_itself(),
+            system_name: frame.system_name.as_ref().map(shown),
+            port_id: frame.port.as_ref().map(|(_, id)| shown(id)),
+            port_description: frame.port_description.as_ref().map(shown),
+            chassis_id: frame.chassis.as_ref().map(|(_, id)| shown(id)),
+            vlan: frame.organizations.dot1.port_vlan.filter(|vlan| *vlan != 0),
+            management: frame.management.iter().map(|m| m.address.to_string()).collect(),
+        }
+    }
+}
+
 /// All neighbours that an interface heard, each once, in an order that does not depend on their arrival (C-15).
 ///
-/// `parsed` is the inspector's own form, which holds one neighbour only: the first to arrive. So it decides where the raw
-/// TLVs are absent or tell of one neighbour, and the raw ones where they tell of several.
+/// `parsed` is the inspector's own form, which holds one neighbour only: the first value to arrive of each kind. So the raw
+/// TLVs decide where they are there, and the parsed form adds what it alone has. Where the two disagree, both were heard.
 pub fn neighbours(parsed: &Value, raw: &Value) -> Vec<Neighbour> {
     let raw = decode(raw);
-    match (parse(parsed), raw.len()) {
-        (Some(parsed), 0) => vec![parsed],
-        (Some(parsed), 1) => vec![parsed.or(&raw[0])],
+    match (parse(parsed), &raw[..]) {
+        (Some(parsed), []) => vec![parsed],
+        // What contradicts itself in the raw form is told by the parsed one as if it were clear.
+        (Some(parsed), [one]) if one.agrees_with(&parsed) && !one.contradicts => vec![parsed.or(one)],
+        (Some(parsed), [one]) if !one.contradicts => each_once(vec![parsed, one.clone()]),
         _ => raw,
     }
 }
@@ -81,235 +158,89 @@ pub fn neighbours(parsed: &Value, raw: &Value) -> Vec<Neighbour> {
 /// The inspector's parsed form: `switch_system_name`, `switch_port_id`, `switch_port_description`.
 fn parse(parsed: &Value) -> Option<Neighbour> {
     let get = |key: &str| parsed[key].as_str().map(|t| t.trim_end_matches('\0')).filter(|t| !t.is_empty());
+    let addresses = parsed["switch_mgmt_addresses"].as_array().map_or(&[][..], Vec::as_slice);
     let neighbour = Neighbour {
         system_name: get("switch_system_name").map(str::to_owned),
         port_id: get("switch_port_id").map(str::to_owned),
         port_description: get("switch_port_description").map(str::to_owned),
         chassis_id: get("switch_chassis_id").map(str::to_owned),
+        contradicts: false,
+        vlan: parsed["switch_port_untagged_vlan_id"].as_u64().and_then(|id| id.try_into().ok()).filter(|id| *id != 0),
+        management: addresses.iter().take(16).filter_map(|a| a.as_str().map(str::to_owned)).collect(),
     };
     (!neighbour.is_empty()).then_some(neighbour)
 }
 
 /// Raw TLVs, `[[type, hex], …]`, of one or more neighbours in a row: each one's list starts with its chassis ID and may
-/// end with the end TLV. What cannot be decoded is left out.
+/// end with the end TLV. What cannot be decoded is left out. A sender that takes back its word is no neighbour.
 fn decode(raw: &Value) -> Vec<Neighbour> {
-    let mut found = BTreeSet::new();
-    let mut current = Neighbour::default();
-    for tlv in raw.as_array().map_or(&[][..], Vec::as_slice) {
-        let Some(kind) = tlv[0].as_u64() else { continue };
-        if (kind == 0 || (kind == 1 && current.chassis_id.is_some())) && !current.is_empty() {
-            found.insert(std::mem::take(&mut current));
+    let mut found = Vec::new();
+    let mut reader = Reader::default();
+    let mut take = |reader: Reader| {
+        let frame = reader.finish();
+        if !frame.is_withdrawn() {
+            found.push(Neighbour::from(frame));
         }
-        let Some(value) = tlv[1].as_str().and_then(bytes) else { continue };
-        match kind {
-            1 => current.chassis_id = chassis(&value),
-            2 => current.port_id = port(&value),
-            4 => current.port_description = text(&value),
-            5 => current.system_name = text(&value),
-            _ => {}
-        }
-    }
-    if !current.is_empty() {
-        found.insert(current);
-    }
-    found.into_iter().collect()
-}
-
-/// Subtypes of a chassis ID: 4 is a MAC, 5 a network address, the others text.
-fn chassis(value: &[u8]) -> Option<String> {
-    let (subtype, rest) = value.split_first()?;
-    match subtype {
-        4 => Some(mac(rest)),
-        5 => address(rest),
-        _ => text(rest),
-    }
-}
-
-/// Subtypes of a port ID: 3 is a MAC, 4 a network address; names, aliases and local ids are text.
-fn port(value: &[u8]) -> Option<String> {
-    let (subtype, rest) = value.split_first()?;
-    match subtype {
-        3 => Some(mac(rest)),
-        4 => address(rest),
-        _ => text(rest),
-    }
-}
-
-fn text(value: &[u8]) -> Option<String> {
-    let text = match std::str::from_utf8(value) {
-        Ok(text) => text.trim_end_matches('\0').to_owned(),
-        // No name at all: shown as what it is.
-        Err(_) => format!("0x{}", hex(value, "")),
     };
-    (!text.is_empty()).then_some(text)
-}
-
-fn mac(value: &[u8]) -> String {
-    hex(value, ":")
-}
-
-fn address(value: &[u8]) -> Option<String> {
-    match value {
-        [1, rest @ ..] => Some(Ipv4Addr::from(<[u8; 4]>::try_from(rest).ok()?).to_string()),
-        [2, rest @ ..] => Some(Ipv6Addr::from(<[u8; 16]>::try_from(rest).ok()?).to_string()),
-        _ => text(value),
+    for tlv in raw.as_array().map_or(&[][..], Vec::as_slice).iter().take(MOST_TLVS) {
+        let Some(kind) = tlv[0].as_u64().and_then(|kind| u8::try_from(kind).ok()).filter(|kind| *kind < 128) else {
+            continue;
+        };
+        if kind == 0 || (kind == 1 && reader.has_begun()) {
+            take(std::mem::take(&mut reader));
+        }
+        match tlv[1].as_str().map(bytes) {
+            Some(Ok(value)) if kind != 0 => reader.take(kind, &value),
+            Some(Ok(_)) | None => {}
+            Some(Err(NoBytes)) => reader.spoil(kind),
+        }
     }
+    take(reader);
+    found.retain(|neighbour| !neighbour.is_empty());
+    each_once(found)
 }
 
-fn hex(value: &[u8], separator: &str) -> String {
-    value.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(separator)
+/// Each neighbour once. Two frames of one port of one chassis are one neighbour, as long as they don't contradict each other:
+/// the first ones of a switch that starts lack what the later ones have (C-16).
+fn each_once(mut found: Vec<Neighbour>) -> Vec<Neighbour> {
+    // The fuller one of two first, so that the order of arrival decides nothing.
+    found.sort_by(|a, b| b.cmp(a));
+    let mut each: Vec<Neighbour> = Vec::new();
+    for neighbour in found {
+        let is_same = |known: &&mut Neighbour| {
+            known.identity() == neighbour.identity()
+                || (known.port_id.is_some()
+                    && known.chassis_id.is_some()
+                    && known.port_id == neighbour.port_id
+                    && known.chassis_id == neighbour.chassis_id
+                    && known.agrees_with(&neighbour))
+        };
+        match each.iter_mut().find(is_same) {
+            Some(known) => *known = known.clone().or(&neighbour),
+            None => each.push(neighbour),
+        }
+    }
+    each.sort();
+    each
 }
+
+/// Not an even number of hex digits, or more of them than a TLV holds.
+struct NoBytes;
 
 /// Hex digits, with or without separators. A TLV holds at most 511 bytes.
-fn bytes(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = text.bytes().filter(|b| !matches!(b, b':' | b'-' | b' ')).take(2048).collect();
-    if digits.len() % 2 == 1 {
-        return None;
+fn bytes(text: &str) -> Result<Vec<u8>, NoBytes> {
+    let mut value = Vec::new();
+    let mut high = None;
+    for byte in text.bytes().filter(|b| !matches!(b, b':' | b'-' | b' ')) {
+        let digit = (byte as char).to_digit(16).ok_or(NoBytes)? as u8;
+        match high.take() {
+            None => high = Some(digit),
+            Some(_) if value.len() == LONGEST => return Err(NoBytes),
+            Some(high) => value.push(high << 4 | digit),
+        }
     }
-    digits
-        .chunks(2)
-        .map(|pair| {
-            let digit = |b: u8| (b as char).to_digit(16);
-            Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8)
-        })
-        .collect()
+    if high.is_some() { Err(NoBytes) } else { Ok(value) }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn neighbour(system: &str, port: &str, description: &str) -> (Option<String>, Option<String>, Option<String>) {
-        let some = |t: &str| (!t.is_empty()).then(|| t.to_owned());
-        (some(system), some(port), some(description))
-    }
-
-    fn read(parsed: Value, raw: Value) -> Vec<(Option<String>, Option<String>, Option<String>)> {
-        neighbours(&parsed, &raw).into_iter().map(|n| (n.system_name, n.port_id, n.port_description)).collect()
-    }
-
-    /// Proves: V11
-    #[test]
-    fn raw_tlvs_of_a_real_inventory_read_like_the_parsed_form() {
-        let body: Value = serde_json::from_str(include_str!("../../tests/fixtures/ironic/114-inventory.json")).unwrap();
-        let body = &body["response"]["body"];
-        for interface in ["eth0", "eth1"] {
-            let parsed = read(body["plugin_data"]["parsed_lldp"][interface].clone(), Value::Null);
-            let raw = read(Value::Null, body["plugin_data"]["lldp_raw"][interface].clone());
-            assert_eq!(parsed, raw, "{interface}");
-        }
-        let raw = read(Value::Null, body["inventory"]["interfaces"][0]["lldp"].clone());
-        assert_eq!(raw, [neighbour("leaf-1a", "swp1", "rack1-u01 eth0")]);
-    }
-
-    /// Case: C-10. Proves: V11
-    #[test]
-    fn a_mac_as_port_id_is_written_as_a_mac() {
-        let raw = json!([
-            [1, "04fcbd67000f90"],
-            [2, "03fcbd67000f90"],
-            [3, "0078"],
-            [4, "45746865726e65743332"],
-            [5, "6c6561662d6230372d31"]
-        ]);
-        assert_eq!(read(Value::Null, raw), [neighbour("leaf-b07-1", "fc:bd:67:00:0f:90", "Ethernet32")]);
-    }
-
-    /// Case: C-15. Proves: V8, V11
-    #[test]
-    fn two_neighbours_are_both_read_in_any_order_even_beside_the_parsed_form_of_one() {
-        let one = [json!([1, "04443839000001"]), json!([2, "057377703134"]), json!([5, "6c6561662d6230372d31"])];
-        let two = [json!([1, "04443839000002"]), json!([2, "0573777039"]), json!([5, "6d676d742d73772d33"])];
-        let end = [json!([0, ""])];
-        let both = [neighbour("leaf-b07-1", "swp14", ""), neighbour("mgmt-sw-3", "swp9", "")];
-        let parsed = json!({"switch_system_name": "mgmt-sw-3", "switch_port_id": "swp9"});
-        for raw in [
-            [&one[..], &two[..]].concat(),
-            [&two[..], &one[..]].concat(),
-            [&one[..], &end[..], &two[..], &end[..]].concat(),
-            [&two[..], &one[..], &two[..]].concat(),
-        ] {
-            assert_eq!(read(Value::Null, json!(raw)), both);
-            assert_eq!(read(parsed.clone(), json!(raw)), both);
-        }
-    }
-
-    /// Case: C-09. Proves: V11
-    #[test]
-    fn nothing_heard_and_nonsense_are_no_neighbours_and_no_panic() {
-        for raw in [
-            Value::Null,
-            json!([]),
-            json!({}),
-            json!("x"),
-            json!([[1], [2, 5], ["a", "b"], 7, [2, "0"], [2, "zz"], [2, ""], [5, "00"]]),
-            json!([[0, ""], [0, ""]]),
-        ] {
-            assert!(read(Value::Null, raw.clone()).is_empty(), "{raw}");
-            assert!(read(json!({"switch_port_id": "", "switch_system_name": null}), raw).is_empty());
-        }
-    }
-
-    proptest::proptest! {
-        /// Proves: V11, Z3
-        #[test]
-        fn no_sequence_of_tlvs_panics_and_two_neighbours_swap_places_unnoticed(
-            a in proptest::collection::vec((2u64..130, "[0-9a-f]{0,12}"), 0..6),
-            b in proptest::collection::vec((2u64..130, "\\PC{0,8}"), 0..6),
-        ) {
-            let list = |chassis: &str, tlvs: &[(u64, String)]| -> Vec<Value> {
-                [json!([1, chassis])].into_iter().chain(tlvs.iter().map(|(k, v)| json!([k, v]))).collect()
-            };
-            let (a, b) = (list("040200000000aa", &a), list("040200000000bb", &b));
-            let one = neighbours(&Value::Null, &json!([&a[..], &b[..]].concat()));
-            let other = neighbours(&Value::Null, &json!([&b[..], &a[..]].concat()));
-            proptest::prop_assert_eq!(one, other);
-        }
-    }
-
-    #[test]
-    fn every_subtype_has_a_readable_form() {
-        for (hex, shown) in [
-            ("0573777031", "swp1"),
-            ("0773777031", "swp1"),
-            ("01737770310000", "swp1"),
-            ("0401c0000201", "192.0.2.1"),
-            ("040220010db8000000000000000000000001", "2001:db8::1"),
-            ("05ff00fe", "0xff00fe"),
-            ("07353130", "510"),
-        ] {
-            assert_eq!(port(&bytes(hex).unwrap()).as_deref(), Some(shown), "{hex}");
-        }
-    }
-
-    /// Proves: V8
-    #[test]
-    fn only_the_whole_name_in_one_of_the_two_fields_matches() {
-        let n = |system: &str, port: &str, description: &str| {
-            parse(
-                &json!({"switch_system_name": system, "switch_port_id": port, "switch_port_description": description}),
-            )
-            .unwrap()
-        };
-        assert_eq!(n("leaf", "swp14", "x").is("leaf", "swp14"), Some(MatchedBy::PortId));
-        assert_eq!(n("leaf", "510", "swp14").is("leaf", "swp14"), Some(MatchedBy::PortDescription));
-        for other in
-            [n("leaf", "swp140", "to swp14"), n("Leaf", "swp14", ""), n("", "swp14", ""), n("leaf", "swp14 ", "")]
-        {
-            assert_eq!(other.is("leaf", "swp14"), None, "{other:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_shown_is_safe_and_names_both_fields() {
-        let n = Neighbour {
-            system_name: Some("le\u{1b}[1maf".into()),
-            port_id: Some("510".into()),
-            port_description: Some("xe-0/0/19".into()),
-            chassis_id: None,
-        };
-        assert_eq!(n.shown(), "le\u{fffd}[1maf 510 (xe-0/0/19)");
-        assert_eq!(Neighbour { port_id: Some("a".into()), ..Default::default() }.shown(), "? a");
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 pub mod bios;
 pub mod boot;
-pub mod cables;
+pub mod cable_doctor;
 pub mod checks;
 pub mod device;
 pub mod dhcp;

@@ -7,4 +7,5 @@ pub mod notify;
 pub mod project;
 pub mod push;
 mod schedule;
+pub mod survey;
 pub mod wiring;

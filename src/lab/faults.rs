@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::clock::{LabTime, seconds};
 use super::ledger::System;
+use super::machine::Plug;
 
 /// A fault. `at_s` counts lab seconds from the start of the lab, or from the moment of `POST /faults`; a fault without it
 /// is there at once, and where it lasts `for_s`, that span begins when somebody first meets it.
@@ -21,6 +22,8 @@ pub enum Fault {
     DarkLink(DarkLink),
     /// Two cables of the host are plugged into each other's switch port; NetBox does not know.
     SwappedCables(SwappedCables),
+    /// A cable is plugged into another switch port, or into none; NetBox does not know.
+    CableMoved(CableMoved),
     /// Every cable is where NetBox has it, and every link has light.
     CablesMended(OfDevice),
     /// The next cleans fail in a step.
@@ -113,6 +116,18 @@ pub struct SwappedCables {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct CableMoved {
+    pub device: String,
+    pub interface: String,
+    /// The port that it is plugged into; into none where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Plug>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_s: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Times {
     pub device: String,
     /// How often; once where it is left out.
@@ -150,6 +165,7 @@ impl Fault {
             Fault::Http(f) => f.at_s,
             Fault::DarkLink(f) => f.at_s,
             Fault::SwappedCables(f) => f.at_s,
+            Fault::CableMoved(f) => f.at_s,
             Fault::CleanFails(f) | Fault::InspectionFails(f) | Fault::InspectionSilent(f) => f.at_s,
             Fault::NodeLocked(f) | Fault::BmcBusy(f) => f.at_s,
             Fault::BmcPasswordUnknown(f) | Fault::CablesMended(f) => f.at_s,
@@ -163,6 +179,7 @@ impl Fault {
             Fault::Http(f) => f.device.as_deref(),
             Fault::DarkLink(f) => Some(&f.device),
             Fault::SwappedCables(f) => Some(&f.device),
+            Fault::CableMoved(f) => Some(&f.device),
             Fault::CleanFails(f) | Fault::InspectionFails(f) | Fault::InspectionSilent(f) => Some(&f.device),
             Fault::NodeLocked(f) | Fault::BmcBusy(f) => Some(&f.device),
             Fault::BmcPasswordUnknown(f) | Fault::CablesMended(f) => Some(&f.device),

@@ -57,7 +57,8 @@ pub struct Nic {
 }
 
 /// A switch port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plug {
     pub switch: String,
     pub port: String,

@@ -360,6 +360,11 @@ impl State {
                     }
                 }
             }
+            Fault::CableMoved(f) => {
+                for nic in machine.nics.iter_mut().filter(|nic| nic.name == f.interface) {
+                    nic.plugged.clone_from(&f.to);
+                }
+            }
             Fault::CablesMended(_) => {
                 machine.troubles.dark.clear();
                 machine.troubles.dark_at_power_on.clear();

@@ -6,6 +6,7 @@ use rusqlite::{Row, params};
 
 use super::error::StoreError;
 use super::handle::{Sql, Store};
+use super::heard;
 use super::objects::remove_parts;
 use super::rows::{from_json, get, json, nanos, signed, time, unsigned};
 use crate::domain::device::{Device, IronicRef};
@@ -43,6 +44,7 @@ impl Store {
                 for id in netbox_ids {
                     removed += sql.execute("DELETE FROM device WHERE netbox_id = ?1", params![signed(id)])?;
                     remove_parts(sql, id)?;
+                    heard::remove(sql, id)?;
                 }
                 count_change(sql, removed > 0)?;
                 Ok(removed)

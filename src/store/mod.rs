@@ -10,6 +10,7 @@ mod fleet;
 mod folder;
 mod handle;
 mod health;
+mod heard;
 mod journal;
 mod lead;
 mod objects;

@@ -143,6 +143,17 @@ const STEPS: &[&str] = &[
     ) STRICT;
     CREATE UNIQUE INDEX recent_by_run ON recent (run, n);
     ",
+    // 6: what inspections heard on the cables.
+    "
+    -- What the last inspection of a device heard on each of its frontend cables, and when it was.
+    CREATE TABLE heard (
+        netbox_id    INTEGER PRIMARY KEY,
+        site         TEXT    NOT NULL,
+        inspected_at INTEGER NOT NULL,
+        body         TEXT    NOT NULL
+    ) STRICT;
+    CREATE INDEX heard_by_site ON heard (site, inspected_at);
+    ",
 ];
 
 /// Brings the store to this program's version. Each step is one transaction, so that a kill leaves a whole version.

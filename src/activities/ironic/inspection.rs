@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cables;
 use super::common::{Desk, Did, changed, shown, step, unchanged};
 use crate::activities::env::ActivityCx;
 use crate::activities::facts;
@@ -125,7 +126,10 @@ pub async fn verify(cx: &ActivityCx, input: NodeTarget) -> Result<VerifyOut, Fai
     let doing = format!("reading the inventory of '{}'", desk.host);
     let inventory = desk.ironic.inventory(input.node).await.map_err(|e| desk.failed(e, &doing))?;
     let Some(found) = inventory else { return Ok(VerifyOut { verification: None }) };
-    let verification = checks::judge(&facts, &found.inventory, &found.plugin_data, node.inspected_at);
+    let mut verification = checks::judge(&facts, &found.inventory, &found.plugin_data, node.inspected_at);
+    let at = node.inspected_at.unwrap_or_else(Timestamp::now);
+    let heard = checks::heard(&facts, &found.inventory, &found.plugin_data, at);
+    cables::consult(cx, &facts, heard, node.inspected_at.is_some(), &mut verification).await;
     let fresh = is_fresh(cx.run, node.inspected_at);
     cx.observe(Observation::Verified { verification: verification.clone(), fresh });
     Ok(VerifyOut { verification: Some(verification) })

@@ -1,6 +1,7 @@
 //! What enrollment does in Ironic, one small step each. Every step reads first and writes on difference only; a node lock
 //! comes back as an answer, for the workflow to wait out (E15). Nova is never called (E17).
 
+mod cables;
 mod cleaning;
 mod common;
 mod converge;

@@ -1,18 +1,17 @@
-//! LLDP against cables (V8, V9): strict equality, an explanation beside each mismatch, and what all of them mean (V12).
+//! LLDP against cables (V8, V9): strict equality, and an explanation beside each mismatch.
 
 use super::found::{Found, Nic};
 use super::links::cable;
 use super::{Check, Owner, row, spelling};
-use crate::domain::cables::{Cable, mixups};
 use crate::domain::host::{CablePeer, HostFacts, HostInterface};
-use crate::domain::lldp::{MatchedBy, Neighbour};
+use crate::domain::lldp::{self, MatchedBy, Neighbour};
 use crate::domain::text::neutralize_to;
 use crate::domain::verify::Verdict;
 
 const RULE: &str = "V8: the system name equals the switch, and port ID or port description equals the port";
 
-/// A row for every frontend interface, and the one cause that they have together, where they have one.
-pub(super) fn lldp(host: &HostFacts, found: &Found) -> (Vec<Check>, Option<String>) {
+/// A row for every frontend interface.
+pub(super) fn lldp(host: &HostFacts, found: &Found) -> Vec<Check> {
     let frontend = host.frontend();
     if host.ironic_settings.as_ref().is_some_and(|s| s.skip_cable_verification) {
         let rule = "V9: skip_cable_verification is set for this host";
@@ -20,29 +19,9 @@ pub(super) fn lldp(host: &HostFacts, found: &Found) -> (Vec<Check>, Option<Strin
             let seen = found.nic(interface).map(|nic| all_shown(&nic.neighbours)).unwrap_or_default();
             row("lldp", &interface.name, expected(interface), seen, Verdict::Skipped, rule)
         });
-        return (rows.collect(), None);
+        return rows.collect();
     }
-    let mut checks: Vec<Check> = frontend.iter().map(|i| interface_check(host, i, found.nic(i))).collect();
-    let cables: Vec<Cable> = frontend
-        .iter()
-        .map(|interface| Cable { interface: interface.name.clone(), found_at: place_of(interface, &frontend, found) })
-        .collect();
-    let mixups = mixups(&cables);
-    for mixup in &mixups {
-        for n in &mixup.members {
-            checks[*n].hint = Some(mixup.sentence(&cables));
-            checks[*n].owner = Some(Owner::Onsite);
-            checks[*n].action = Some(mixup.action(&cables));
-        }
-    }
-    let diagnosis: Vec<String> = mixups.iter().map(|m| m.sentence(&cables)).collect();
-    (checks, (!diagnosis.is_empty()).then(|| diagnosis.join("; ")))
-}
-
-/// In whose place the cable of an interface was found, judged only where exactly one neighbour was heard.
-fn place_of(interface: &HostInterface, frontend: &[&HostInterface], found: &Found) -> Option<usize> {
-    let [neighbour] = &found.nic(interface)?.neighbours[..] else { return None };
-    frontend.iter().position(|i| i.peer.as_ref().is_some_and(|p| neighbour.is(&p.switch, &p.port).is_some()))
+    frontend.iter().map(|i| interface_check(host, i, found.nic(i).as_ref())).collect()
 }
 
 fn expected(interface: &HostInterface) -> String {
@@ -86,7 +65,7 @@ fn interface_check(host: &HostFacts, interface: &HostInterface, nic: Option<&Nic
                 check(&neighbour.shown(), Verdict::Fail).mend(why.owner, why.action).hinted(why.hint)
             }
         },
-        several => several_heard(interface, peer, several),
+        several => several_heard(host, interface, peer, several),
     }
 }
 
@@ -104,15 +83,9 @@ fn nothing_heard(interface: &HostInterface, peer: &CablePeer, nic: &Nic) -> Chec
 /// Several neighbours on one port (C-15). Decided so: the right one is a clean match only where every other is a
 /// sub-interface of the same port of the same switch (`swp14.665` beside `swp14`), which leaves by the same cable.
 /// Beside a stranger it is no match: something on the way passes foreign frames, and nobody can tell which cable is in.
-fn several_heard(interface: &HostInterface, peer: &CablePeer, heard: &[Neighbour]) -> Check {
-    let is_right = |n: &Neighbour| n.is(&peer.switch, &peer.port).is_some();
-    let is_sub_port = |n: &Neighbour| {
-        let sub = n.port_id.as_deref().and_then(|id| id.strip_prefix(peer.port.as_str())?.strip_prefix('.'));
-        n.system_name.as_deref() == Some(peer.switch.as_str())
-            && sub.is_some_and(|vlan| !vlan.is_empty() && vlan.bytes().all(|b| b.is_ascii_digit()))
-    };
-    let right = heard.iter().any(is_right);
-    let clean = right && heard.iter().all(|n| is_right(n) || is_sub_port(n));
+fn several_heard(host: &HostFacts, interface: &HostInterface, peer: &CablePeer, heard: &[Neighbour]) -> Check {
+    let right = heard.iter().any(|n| n.is(&peer.switch, &peer.port).is_some());
+    let clean = lldp::is_only(heard, &peer.switch, &peer.port);
     let verdict = super::verdict(clean);
     let check = row("lldp", &interface.name, expected(interface), all_shown(heard), verdict, RULE);
     let place = format!("{} {}", peer.switch, peer.port);
@@ -125,6 +98,16 @@ fn several_heard(interface: &HostInterface, peer: &CablePeer, heard: &[Neighbour
                 format!("find out what passes foreign LLDP frames between {} and {place}", interface.name),
             )
             .hinted(Some("the recorded neighbour is heard, and a stranger beside it"))
+    } else if let Some(why) = heard.iter().map(|n| explain(host, interface, peer, n)).find(|w| w.owner != Owner::Onsite)
+    {
+        // One of them may be the recorded one under another spelling: nobody is sent to move its cable.
+        let hint = why.hint.unwrap_or_else(|| "one of them may be the recorded one".to_owned());
+        check
+            .mend(
+                Owner::Netops,
+                format!("find out which of them is at the other end of {}: {}", interface.name, why.action),
+            )
+            .hinted(Some(format!("several neighbours are heard; {hint}")))
     } else {
         check
             .mend(Owner::Onsite, format!("move the cable of {} to {place}", interface.name))
@@ -143,6 +126,11 @@ fn explain(host: &HostFacts, interface: &HostInterface, peer: &CablePeer, heard:
     let why = |owner, action: String, hint: Option<String>| Why { owner, action, hint };
     let name = &interface.name;
     let shown = |text: &str| neutralize_to(text, 80);
+    if heard.contradicts {
+        let action =
+            format!("find out what sends LLDP on {name} under two names (expected {} {})", peer.switch, peer.port);
+        return why(Owner::Netops, action, Some("what it says of itself it says twice, with two values".to_owned()));
+    }
     let Some(system) = heard.system_name.as_deref() else {
         let action = format!("make the switch on {name} send its system name (expected {})", peer.switch);
         return why(Owner::Netops, action, Some("the switch sends no system name".to_owned()));
@@ -153,6 +141,9 @@ fn explain(host: &HostFacts, interface: &HostInterface, peer: &CablePeer, heard:
     let port_hint = texts().find_map(|t| spelling::port(&peer.port, t).map(|hint| (t, hint)));
     let switch_hint = spelling::switch(&peer.switch, system);
     let same_switch = system == peer.switch;
+    // Where NetBox itself names ports by numbers, a number is a name.
+    let has_name = peer.port.bytes().all(|b| b.is_ascii_digit()) && heard.port_id.is_some();
+    let nameless = spelling::nameless(heard).filter(|_| !same_port && port_hint.is_none() && !has_name);
 
     if (same_switch || switch_hint.is_some()) && (same_port || port_hint.is_some()) {
         // Nobody is sent to move a cable for a spelling.
@@ -168,16 +159,15 @@ fn explain(host: &HostFacts, interface: &HostInterface, peer: &CablePeer, heard:
         }
         return why(Owner::InfraEng, actions.join("; "), Some(format!("not a wrong cable: {}", hints.join("; "))));
     }
-    if spelling::is_factory_name(system) && same_port {
+    let is_unnamed = spelling::is_factory_name(system);
+    if is_unnamed && (same_port || port_hint.is_some() || nameless.is_some()) {
         let action =
             format!("name the switch on {name}: it calls itself '{}', NetBox has {}", shown(system), peer.switch);
         return why(Owner::Netops, action, Some("switch still has its factory name".to_owned()));
     }
-    let port_id = heard.port_id.as_deref().unwrap_or("");
-    let described = heard.port_description.as_deref().is_some_and(spelling::looks_like_port);
-    let nameless = if port_id.is_empty() { Some("no port ID") } else { spelling::tells_no_name(port_id) };
-    if let (true, Some(what), false) = (same_switch, nameless, described) {
-        let value = if port_id.is_empty() { String::new() } else { format!(" ({})", shown(port_id)) };
+    // A spelling of the switch's name doesn't make its port a wrong one, where nobody can tell which port it is.
+    if let (true, Some(what)) = (same_switch || switch_hint.is_some(), nameless) {
+        let value = heard.port_id.as_deref().map_or_else(String::new, |id| format!(" ({})", shown(id)));
         let action = format!("make {} send the name of the port in its LLDP frames to {name}", peer.switch);
         return why(Owner::Netops, action, Some(format!("this switch sends {what}{value} and no port name")));
     }
@@ -379,9 +369,68 @@ mod tests {
             assert_eq!(check.action.as_deref(), Some("swap the two cables at the host: eth0 and eth1"));
         }
         let wrong = two(("leaf-b07-2", "swp14"), ("leaf-b07-2", "swp15"));
-        assert_eq!(wrong.diagnosis, None);
+        assert_eq!(
+            wrong.diagnosis.as_deref(),
+            Some("eth0 and eth1 sit in a row of wrong places, each in that of the one after it")
+        );
         assert_eq!(wrong.failed().count(), 2);
+        let apart = two(("leaf-b07-2", "swp20"), ("leaf-b07-2", "swp15"));
+        assert_eq!((apart.diagnosis.as_deref(), apart.failed().count()), (None, 2));
         assert_eq!(two(("leaf-b07-1", "swp14"), ("leaf-b07-2", "swp14")).diagnosis, None);
+    }
+
+    /// Proves: V8
+    #[test]
+    fn whoever_cannot_be_told_apart_sends_nobody_to_the_rack() {
+        for (netbox, heard, owner) in [
+            // The switch is spelled otherwise, or unnamed, and its port is a number: nobody knows which port it is.
+            (("leaf-1", "swp14"), ("LEAF-1", "510"), Owner::Netops),
+            (("leaf-1", "swp14"), ("leaf-1.example.com", "510"), Owner::Netops),
+            (("leaf-1", "swp14"), ("cumulus", "510"), Owner::Netops),
+            (("leaf-1", "Ethernet1/47"), ("sonic", "Eth1/47"), Owner::Netops),
+            // Another port is another port, whatever the switch calls itself.
+            (("leaf-1", "swp14"), ("LEAF-1", "swp15"), Owner::Onsite),
+            (("leaf-1", "swp14"), ("cumulus", "swp15"), Owner::Onsite),
+            (("leaf-1", "swp14"), ("leaf-2", "510"), Owner::Onsite),
+            // Where NetBox has numbers for names, a number is a name.
+            (("leaf-1", "14"), ("leaf-1", "15"), Owner::Onsite),
+        ] {
+            let parsed = json!({"switch_system_name": heard.0, "switch_port_id": heard.1});
+            let check = seen(netbox.0, netbox.1, &parsed);
+            assert_eq!((check.verdict, check.owner), (Verdict::Fail, Some(owner)), "{netbox:?} {heard:?}: {check:#?}");
+        }
+        let twice =
+            json!([[1, "0444383900000a"], [2, "057377703134"], [3, "0078"], [5, "6c6561662d31"], [5, "6c6561662d32"]]);
+        let host = host(&[("eth0", MAC, "leaf-1", "swp14")], json!({}));
+        let checks = judge(&host, &inventory(json!(true)), &json!({"lldp_raw": {"eth0": twice}}), None).checks;
+        let check = one(&checks, "lldp", "eth0");
+        assert_eq!((check.verdict, check.owner), (Verdict::Fail, Some(Owner::Netops)));
+        assert!(check.hint.as_ref().unwrap().contains("twice, with two values"), "{check:#?}");
+    }
+
+    /// Case: C-12, C-15. Proves: V8
+    #[test]
+    fn of_several_neighbours_one_may_be_the_recorded_one_spelled_otherwise() {
+        let host = host(&[("eth0", MAC, "leaf-b07-1", "swp14")], json!({}));
+        let frame = |system: &str, port: &str| {
+            let hex = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
+            [
+                json!([1, format!("07{}", hex(system))]),
+                json!([2, format!("05{}", hex(port))]),
+                json!([3, "0078"]),
+                json!([5, hex(system)]),
+            ]
+        };
+        let judge = |frames: Value| {
+            let plugin = json!({"lldp_raw": {"eth0": frames}});
+            one(&judge(&host, &inventory(json!(true)), &plugin, None).checks, "lldp", "eth0").clone()
+        };
+        let (a, b) = (frame("LEAF-B07-1", "swp14"), frame("mgmt-sw-3", "swp9"));
+        let check = judge(json!([&a[..], &b[..]].concat()));
+        assert_eq!((check.verdict, check.owner), (Verdict::Fail, Some(Owner::Netops)), "{check:#?}");
+        assert_eq!(check, judge(json!([&b[..], &a[..]].concat())));
+        let c = frame("leaf-b07-2", "swp1");
+        assert_eq!(judge(json!([&c[..], &b[..]].concat())).owner, Some(Owner::Onsite));
     }
 
     /// Proves: V9

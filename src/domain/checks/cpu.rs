@@ -1,6 +1,8 @@
 //! CPUs: architecture, sockets, cores (V2).
 
-use super::found::{Found, list};
+use serde_json::Value;
+
+use super::found::{Found, list, number};
 use super::{Check, Owner, Wanted, at_least, exactly, row, verdict};
 use crate::domain::host::HostFacts;
 
@@ -25,16 +27,18 @@ pub fn arch_trait(name: &str) -> Option<&'static str> {
 pub(super) fn check(wanted: &Wanted, _: &HostFacts, found: &Found) -> Vec<Check> {
     let mut checks = Vec::new();
     let cpu = &found.inventory["cpu"];
-    let dmi = list(&found.plugin_data["dmi"]["cpu"]);
-    if let Some(arch) = wanted.texts("arch", &mut checks).and_then(|list| list.into_iter().next()) {
-        checks.push(architecture(&arch, cpu["architecture"].as_str()));
+    let (dmi, extra) = (list(&found.plugin_data["dmi"]["cpu"]), &found.plugin_data["extra"]["cpu"]);
+    if let Some(archs) = wanted.texts("arch", &mut checks).filter(|list| !list.is_empty()) {
+        let seen = [&cpu["architecture"], &found.plugin_data["cpu_arch"]].into_iter().find_map(Value::as_str);
+        checks.push(architecture(&archs, seen));
     }
     if let Some(sockets) = wanted.number("sockets", &mut checks) {
-        let seen = cpu["socket_count"].as_u64().or((!dmi.is_empty()).then_some(dmi.len() as u64));
+        let told = cpu["socket_count"].as_u64().or((!dmi.is_empty()).then_some(dmi.len() as u64));
+        let seen = told.or_else(|| number(&extra["physical"]["number"]));
         checks.push(exactly("cpu", "sockets", sockets, seen, "V2: the sockets are those recorded", "CPU"));
     }
     if let Some(cores) = wanted.number("cores", &mut checks) {
-        let (logical, physical) = (cpu["count"].as_u64(), physical_cores(dmi));
+        let (logical, physical) = (cpu["count"].as_u64(), physical_cores(dmi, extra));
         let rule = "V2: the physical cores of all sockets are those recorded; without DMI the logical CPUs are taken";
         let check = exactly("cpu", "cores", cores, physical.or(logical), rule, "CPU");
         let doubled = physical.is_none() && logical == Some(cores * 2);
@@ -53,36 +57,37 @@ pub(super) fn check(wanted: &Wanted, _: &HostFacts, found: &Found) -> Vec<Check>
         ));
     }
     if let Some(cores) = wanted.number("min_cores", &mut checks) {
-        let seen = physical_cores(dmi).or(cpu["count"].as_u64());
+        let seen = physical_cores(dmi, extra).or(cpu["count"].as_u64());
         checks.push(at_least("cpu", "min_cores", cores, seen, "V2: there are at least so many cores", "CPU"));
     }
     checks.extend(wanted.others(&["arch", "sockets", "cores", "threads", "min_cores"]));
     checks
 }
 
-fn architecture(wanted: &str, seen: Option<&str>) -> Check {
+fn architecture(wanted: &[String], seen: Option<&str>) -> Check {
     let rule = "V2: one architecture under its one name";
-    let (want, have) = (arch_name(wanted), seen.and_then(arch_name));
+    let have = seen.and_then(arch_name);
+    let unknown = wanted.iter().find(|want| arch_name(want).is_none());
+    let passes = unknown.is_none() && have.is_some() && wanted.iter().any(|want| arch_name(want) == have);
     let shown = seen.filter(|s| !s.trim().is_empty()).unwrap_or(super::NOT_REPORTED);
-    let check = row("cpu", "arch", wanted, shown, verdict(want.is_some() && want == have), rule);
-    let action = match (want, have) {
-        (None, _) => format!("correct '{wanted}' in inspection_validation.cpu.arch in NetBox: x86_64 or aarch64"),
-        (_, None) => format!("look at the host: the inspection reports the architecture '{shown}'"),
-        _ => "correct the architecture in NetBox, or the host that is racked here".to_owned(),
+    let check = row("cpu", "arch", wanted.join(", "), shown, verdict(passes), rule);
+    let action = match (unknown, have) {
+        (Some(want), _) => format!("correct '{want}' in inspection_validation.cpu.arch in NetBox: x86_64 or aarch64"),
+        (None, None) => format!("look at the host: the inspection reports the architecture '{shown}'"),
+        (None, Some(_)) => "correct the architecture in NetBox, or the host that is racked here".to_owned(),
     };
     check.mend(Owner::InfraEng, action)
 }
 
-/// Cores by DMI; `None` unless every socket tells its own.
-fn physical_cores(dmi: &[serde_json::Value]) -> Option<u64> {
-    let cores = |cpu: &serde_json::Value| {
-        let count = &cpu["Core Count"];
-        count.as_u64().or_else(|| count.as_str()?.trim().parse().ok())
-    };
-    if dmi.is_empty() {
-        return None;
+/// Cores by DMI, by the hardware collector where there is no DMI; `None` unless every socket tells its own.
+fn physical_cores(dmi: &[Value], extra: &Value) -> Option<u64> {
+    if !dmi.is_empty() {
+        return dmi.iter().map(|cpu| number(&cpu["Core Count"])).sum();
     }
-    dmi.iter().map(cores).sum()
+    let sockets: Vec<&Value> =
+        extra.as_object()?.iter().filter(|(key, _)| key.starts_with("physical_")).map(|(_, socket)| socket).collect();
+    let all = number(&extra["physical"]["number"]).is_none_or(|n| n == sockets.len() as u64);
+    if sockets.is_empty() || !all { None } else { sockets.iter().map(|socket| number(&socket["cores"])).sum() }
 }
 
 #[cfg(test)]
@@ -90,7 +95,7 @@ mod tests {
     use super::super::testing::*;
     use super::*;
     use crate::domain::verify::Verdict;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     /// Case: C-23. Proves: V2, E13
     #[test]

@@ -77,10 +77,14 @@ pub(super) fn bios(wanted: &Wanted, _: &HostFacts, found: &Found) -> Vec<Check> 
     let allow = wanted.texts("allow", &mut checks);
     let block = wanted.texts("block", &mut checks);
     let firmware = found.inventory["system_vendor"]["firmware"]["version"].as_str();
-    let version = firmware.or_else(|| found.plugin_data["dmi"]["bios"]["Version"].as_str());
-    let version = version.map(str::trim).filter(|v| !v.is_empty());
-    if allow.is_some() || block.is_some() {
-        checks.push(version_check(&allow.unwrap_or_default(), &block.unwrap_or_default(), version));
+    let plugins = &found.plugin_data;
+    let told = [&plugins["dmi"]["bios"]["Version"], &plugins["extra"]["firmware"]["bios"]["version"]];
+    let version = firmware.into_iter().chain(told.into_iter().filter_map(Value::as_str));
+    let version = version.map(str::trim).find(|v| !v.is_empty());
+    let (allow, block) = (allow.unwrap_or_default(), block.unwrap_or_default());
+    // Two empty lists ask for nothing.
+    if !allow.is_empty() || !block.is_empty() {
+        checks.push(version_check(&allow, &block, version));
     }
     checks.extend(wanted.others(&["allow", "block"]));
     checks

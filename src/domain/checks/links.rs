@@ -13,9 +13,13 @@ pub(super) const NIC_MISSING: &str = "not in the inventory";
 /// Always runs: no frontend interface may say that it has no carrier, and each has to be there.
 pub(super) fn carrier(host: &HostFacts, found: &Found) -> Vec<Check> {
     let mut checks = unresolved(host);
-    for interface in host.frontend().into_iter().filter(|i| i.mac.is_some()) {
+    let rule = "V1: a carrier that is explicitly missing fails; one that is not reported passes";
+    for interface in host.frontend() {
+        if interface.mac.is_none() {
+            checks.push(row("carrier", &interface.name, "carrier", "no MAC in NetBox", Verdict::Unknown, rule));
+            continue;
+        }
         checks.extend(presence(interface, found));
-        let rule = "V1: a carrier that is explicitly missing fails; one that is not reported passes";
         let seen = found.nic(interface).and_then(|nic| nic.has_carrier);
         let (observed, verdict) = match seen {
             Some(true) => ("carrier", Verdict::Pass),
@@ -77,7 +81,7 @@ fn strangers(host: &HostFacts, found: &Found) -> Option<Check> {
 
 pub(super) fn nics(wanted: &Wanted, host: &HostFacts, found: &Found) -> Vec<Check> {
     let mut checks = Vec::new();
-    let seen = found.inventory["interfaces"].is_array().then_some(found.nics.len() as u64);
+    let seen = found.has_interfaces().then_some(found.nics.len() as u64);
     let rule = "V3: the NICs that the inspection saw, those that NetBox does not have included";
     if let Some(count) = wanted.number("count", &mut checks) {
         checks.push(exactly("nic", "count", count, seen, rule, "NIC"));
@@ -104,6 +108,10 @@ pub(super) fn nics(wanted: &Wanted, host: &HostFacts, found: &Found) -> Vec<Chec
         }
         Some(_) => {
             if let Some(vendors) = wanted.texts("vendors", &mut checks) {
+                for no_id in vendors.iter().filter(|v| pci_id(v).is_none()) {
+                    let value = Value::from(no_id.as_str());
+                    checks.push(unreadable("nics.vendors", &value, "PCI vendor ids, such as 15b3"));
+                }
                 let ids: Vec<String> = vendors.iter().filter_map(|v| pci_id(v)).collect();
                 for interface in &frontend {
                     checks.push(vendor(interface, &vendors, &ids, found));

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::found::{Found, list};
+use super::found::{Found, list, number};
 use super::{Check, NOT_REPORTED, Owner, Wanted, exactly, row, verdict};
 use crate::domain::host::HostFacts;
 
@@ -17,12 +17,17 @@ type Sticks = Option<Vec<u64>>;
 
 pub(super) fn check(wanted: &Wanted, _: &HostFacts, found: &Found) -> Vec<Check> {
     let mut checks = Vec::new();
-    let sticks = sticks(&found.plugin_data["dmi"]["memory"]["devices"]);
+    let dmi = &found.plugin_data["dmi"]["memory"]["devices"];
+    let sticks = match list(dmi).is_empty() {
+        false => sticks(dmi),
+        true => banks(&found.plugin_data["extra"]["memory"]),
+    };
+    let kernel = kernel_mib(found);
     if let Some(gib) = wanted.number("gib", &mut checks) {
-        checks.push(size(gib, &sticks, &found.inventory["memory"], false));
+        checks.push(size(gib, &sticks, kernel, false));
     }
     if let Some(gib) = wanted.number("min_gib", &mut checks) {
-        checks.push(size(gib, &sticks, &found.inventory["memory"], true));
+        checks.push(size(gib, &sticks, kernel, true));
     }
     if let Some(count) = wanted.number("dimms", &mut checks) {
         let seen = sticks.as_ref().map(|s| s.len() as u64);
@@ -37,9 +42,15 @@ pub(super) fn check(wanted: &Wanted, _: &HostFacts, found: &Found) -> Vec<Check>
     checks
 }
 
-fn size(gib: u64, sticks: &Sticks, memory: &Value, at_least: bool) -> Check {
+/// What there is without its sticks being known.
+fn kernel_mib(found: &Found) -> Option<u64> {
+    let memory = &found.inventory["memory"];
+    let told = memory["physical_mb"].as_u64().or_else(|| memory["total"].as_u64().map(|bytes| bytes >> 20));
+    told.or_else(|| found.plugin_data["memory_mb"].as_u64())
+}
+
+fn size(gib: u64, sticks: &Sticks, kernel: Option<u64>, at_least: bool) -> Check {
     let wanted_mib = gib.saturating_mul(1024);
-    let kernel = memory["physical_mb"].as_u64().or_else(|| memory["total"].as_u64().map(|bytes| bytes >> 20));
     let expected = if at_least { format!("at least {gib} GiB") } else { format!("{gib} GiB") };
     let (observed, passes, short) = match (sticks, kernel) {
         (Some(sticks), _) => {
@@ -96,6 +107,16 @@ fn sticks(devices: &Value) -> Sticks {
         }
     }
     (!sizes.is_empty()).then_some(sizes)
+}
+
+/// The banks of the hardware collector, in bytes. An empty bank has no size; what is told of all banks together must be what
+/// they are one by one, else the sticks are unknown.
+fn banks(memory: &Value) -> Sticks {
+    let banks = memory.as_object()?.iter().filter(|(key, _)| key.starts_with("bank:"));
+    let sizes: Vec<u64> =
+        banks.filter_map(|(_, bank)| number(&bank["size"])).map(|bytes| bytes >> 20).filter(|mib| *mib > 0).collect();
+    let whole = number(&memory["total"]["size"]).is_none_or(|total| total >> 20 == sizes.iter().sum::<u64>());
+    (whole && !sizes.is_empty()).then_some(sizes)
 }
 
 enum Stick {

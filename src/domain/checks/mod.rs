@@ -23,6 +23,8 @@
 //! | `gpus.VENDOR:PRODUCT` | exactly so many PCI devices with these ids (hex) |
 //! | `gpus.count` | GPUs, where the ids are not recorded: see `devices.rs` |
 //!
+//! The inspector's older form of inventories is read as well (`found.rs`): `all_interfaces` and `extra` of the plugin data.
+//!
 //! What is asked for and not reported fails: unknown is no pass. The one exception is a carrier that is not reported (V1).
 
 mod cabling;
@@ -30,14 +32,16 @@ mod cpu;
 mod devices;
 mod disks;
 mod found;
+mod heard;
 mod links;
 mod memory;
 mod report;
-mod spelling;
+pub(in crate::domain) mod spelling;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::cable_doctor::{self, Survey};
 use super::failure::Owner;
 use super::host::HostFacts;
 use super::text::neutralize_to;
@@ -45,6 +49,7 @@ use super::verify::{Check, Verdict, Verification};
 
 pub use cpu::{arch_name, arch_trait};
 use found::Found;
+pub use heard::heard;
 pub use report::failure;
 
 /// Judges everything that is asked of a host. `inventory` and `plugin_data` are as Ironic stores them.
@@ -61,9 +66,12 @@ pub fn judge(
     for (name, value) in wanted {
         checks.extend(section(name, value, host, &found));
     }
-    let (mut cables, diagnosis) = cabling::lldp(host, &found);
-    checks.append(&mut cables);
-    Verification { checks, inspected_at, diagnosis, place: Some(host.place()) }
+    checks.extend(cabling::lldp(host, &found));
+    let mut verification = Verification { checks, inspected_at, diagnosis: None, place: Some(host.place()) };
+    // What this host alone tells. Whoever knows what others heard explains it again (V12).
+    let heard = heard::of(host, &found, inspected_at.unwrap_or_default());
+    verification.explain(&host.name, &cable_doctor::diagnose(&Survey::of_host(heard)));
+    verification
 }
 
 /// How many checks an inventory of this host gets that has all its interfaces, told from the verdict on an empty one: what
@@ -339,6 +347,114 @@ mod tests {
         let verdicts = judge(&host, &body["inventory"], &body["plugin_data"], None);
         assert!(verdicts.passed(), "{:#?}", verdicts.failed().collect::<Vec<_>>());
         assert!(verdicts.checks.len() > 18, "{:#?}", verdicts.checks);
+    }
+
+    /// A host as the inspector's fixture has it, with everything asked that is there.
+    fn inspected_by_the_inspector() -> (crate::domain::host::HostFacts, Value) {
+        let host = host(
+            &[
+                ("eth0", "52:54:00:10:01:01", "leaf-b07-1", "swp14"),
+                ("eth1", "52:54:00:10:01:02", "leaf-b07-2", "swp14"),
+            ],
+            json!({
+                "cpu": {"arch": ["aarch64", "x86_64"], "sockets": 2, "cores": 48, "threads": 96},
+                "nics": {"count": 2, "vendors": ["15b3"], "link": true, "min_speed_mbps": 25000},
+                "disks": {"count": 1, "models": ["EX7450 960GB"]},
+                "memory": {"gib": 512, "dimms": 16, "dimm_gib": 32},
+                "bios": {"allow": ["2.3.3"]},
+                "gpus": {"10de:2335": 8},
+            }),
+        );
+        (host, case(include_str!("../../../tests/fixtures/inspector/introspection.json")))
+    }
+
+    /// Proves: V1, V2, V3, V4, V5, V6, V7, V8
+    #[test]
+    fn the_inspectors_older_form_passes_every_check_too() {
+        let (host, body) = inspected_by_the_inspector();
+        let verdicts = judge(&host, &body["inventory"], &body["plugin_data"], None);
+        assert!(verdicts.passed(), "{:#?}", verdicts.failed().collect::<Vec<_>>());
+        for (kind, subject, observed) in [
+            ("memory", "size", "512 GiB in 16 × 32 GiB"),
+            ("cpu", "cores", "48"),
+            ("cpu", "sockets", "2"),
+            ("bios", "", "2.3.3"),
+            ("nic", "eth1 speed", "25000 Mbit/s"),
+            ("lldp", "eth0", "leaf-b07-1 swp14 (gpu-b07-37 p1p1)"),
+        ] {
+            assert_eq!(one(&verdicts.checks, kind, subject).observed, observed);
+        }
+    }
+
+    /// Proves: V8, V11
+    #[test]
+    fn neighbours_are_found_wherever_the_two_forms_have_them() {
+        let (host, body) = inspected_by_the_inspector();
+        let (inventory, plugin) = (&body["inventory"], &body["plugin_data"]);
+        let lldp = |inventory: &Value, plugin: &Value| {
+            let checks = judge(&host, inventory, plugin, None).checks;
+            (one(&checks, "lldp", "eth0").verdict, one(&checks, "lldp", "eth1").verdict)
+        };
+        let both = (Verdict::Pass, Verdict::Pass);
+        let mut without_raw = inventory.clone();
+        for nic in without_raw["interfaces"].as_array_mut().unwrap() {
+            nic["lldp"] = Value::Null;
+        }
+        assert_eq!(lldp(&without_raw, plugin), both, "lldp_processed alone");
+        let mut without_processed = plugin.clone();
+        let mut raw = json!({});
+        for (nic, name) in [(0, "p1p1"), (1, "p1p2")] {
+            without_processed["all_interfaces"][name].as_object_mut().unwrap().remove("lldp_processed");
+            raw[name] = inventory["interfaces"][nic]["lldp"].clone();
+        }
+        assert_eq!(lldp(inventory, &without_processed), both, "raw lists of the inventory alone");
+        without_processed["lldp_raw"] = raw.clone();
+        assert_eq!(lldp(&without_raw, &without_processed), both, "raw lists of the collector alone");
+        assert_eq!(lldp(&json!({}), plugin), both, "no inventory at all");
+        let agents = json!({"parsed_lldp": {"p1p1": plugin["all_interfaces"]["p1p1"]["lldp_processed"]}});
+        assert_eq!(lldp(&without_raw, &agents), (Verdict::Pass, Verdict::Fail), "the agent's parsed form");
+        let agent = case(include_str!("../../../tests/fixtures/ironic/114-inventory.json"));
+        let agent = &agent["response"]["body"];
+        let mut bare = agent["inventory"].clone();
+        bare["interfaces"] = Value::Null;
+        let host = testing::host(&[("eth0", "52:54:00:10:01:01", "leaf-1a", "swp1")], json!({}));
+        let plugin = json!({"all_interfaces": agent["plugin_data"]["all_interfaces"]});
+        let checks = judge(&host, &bare, &plugin, None).checks;
+        assert_eq!(one(&checks, "lldp", "eth0").verdict, Verdict::Pass, "the agent's interfaces by name");
+        assert_eq!(one(&checks, "carrier", "eth0").verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn what_an_inspectors_plugins_leave_out_is_not_reported_and_never_smaller() {
+        let (host, body) = inspected_by_the_inspector();
+        let mut plugin = body["plugin_data"].clone();
+        // One bank does not tell its size: together they are less than what is told of all.
+        plugin["extra"]["memory"]["bank:3"].as_object_mut().unwrap().remove("size");
+        plugin["extra"]["cpu"]["physical_1"].as_object_mut().unwrap().remove("cores");
+        plugin["extra"].as_object_mut().unwrap().remove("firmware");
+        let checks = judge(&host, &body["inventory"], &plugin, None).checks;
+        assert_eq!(one(&checks, "memory", "dimms").observed, NOT_REPORTED);
+        assert!(one(&checks, "memory", "size").observed.contains("by the kernel"));
+        assert_eq!(one(&checks, "cpu", "cores").observed, "96", "the logical ones");
+        assert_eq!(one(&checks, "bios", "").verdict, Verdict::Fail);
+    }
+
+    /// Case: C-07. Proves: V1, V8
+    #[test]
+    fn one_mac_on_two_nics_has_one_verdict_in_any_order() {
+        let host = host(&[("eth0", "52:54:00:10:01:01", "leaf-b07-1", "swp14")], json!({}));
+        let nic = |name: &str, carrier: bool| json!({"name": name, "mac_address": "52:54:00:10:01:01", "has_carrier": carrier});
+        let parsed = |port: &str| json!({"switch_system_name": "leaf-b07-1", "switch_port_id": port});
+        let plugin = json!({"parsed_lldp": {"a": parsed("swp14"), "b": parsed("swp9")}});
+        let judge = |nics: Value| judge(&host, &json!({"interfaces": nics}), &plugin, None).checks;
+        let (one_way, other_way) =
+            (judge(json!([nic("a", true), nic("b", false)])), judge(json!([nic("b", false), nic("a", true)])));
+        for kind in ["carrier", "lldp"] {
+            assert_eq!(one(&one_way, kind, "eth0"), one(&other_way, kind, "eth0"));
+            assert_eq!(one(&one_way, kind, "eth0").verdict, Verdict::Fail, "{kind}");
+        }
+        let quiet = judge(json!([nic("a", true), nic("bond0", true)]));
+        assert_eq!(one(&quiet, "lldp", "eth0").verdict, Verdict::Pass, "a bond on top of it");
     }
 
     #[test]

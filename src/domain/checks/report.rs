@@ -18,7 +18,8 @@ pub fn failure(verification: &Verification, host: &str, phase: Phase) -> Failure
         true => FailureCode::CablesWrong,
         false => FailureCode::VerificationFailed,
     };
-    let mut facts: Vec<String> = failed.iter().take(NAMED).map(|c| fact(c)).collect();
+    let mut facts: Vec<String> =
+        failed.iter().take(NAMED).map(|c| fact(c, verification.diagnosis.as_deref())).collect();
     if failed.len() > NAMED {
         facts.push(format!("and {} more", failed.len() - NAMED));
     }
@@ -49,14 +50,14 @@ pub fn failure(verification: &Verification, host: &str, phase: Phase) -> Failure
 }
 
 /// `eth0 sees 'leaf-b07-2 swp14', NetBox has 'leaf-b07-1 swp14'`.
-fn fact(check: &Check) -> String {
+fn fact(check: &Check, diagnosis: Option<&str>) -> String {
     let mut fact = match check.kind.as_str() {
         "lldp" => format!("{} sees '{}', NetBox has '{}'", check.subject, check.observed, check.expected),
         "carrier" => format!("{} has no carrier", check.subject),
         _ => format!("{}: '{}' found, '{}' recorded", check.title(), check.observed, check.expected),
     };
-    // The sentence on swapped cables stands in front of all already.
-    if let Some(hint) = check.hint.as_ref().filter(|h| !h.contains(" are swapped") && !h.contains(" are rotated")) {
+    // What several have as their one cause stands in front of all already.
+    if let Some(hint) = check.hint.as_ref().filter(|hint| !diagnosis.is_some_and(|text| text.contains(hint.as_str()))) {
         fact.push_str(&format!(" ({hint})"));
     }
     fact

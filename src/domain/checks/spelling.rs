@@ -1,5 +1,7 @@
 //! Whether two names differ in their spelling only. A hint explains a mismatch and never turns it into a pass (V8).
 
+use crate::domain::lldp::Neighbour;
+
 /// Short forms of port names, as switches write them. Only whole prefixes count, letter case included: an expander of
 /// prefixes would turn `et-0/0/1`, `eno1` and `etp1` into Ethernet ports (C-12).
 const SHORT: [(&str, &[&str]); 13] = [
@@ -22,7 +24,7 @@ const SHORT: [(&str, &[&str]); 13] = [
 const FACTORY: [&str; 7] = ["sonic", "cumulus", "localhost", "localhost.localdomain", "switch", "router", "default"];
 
 /// How a port's name in NetBox and the one that was heard are the same port, spelled differently.
-pub(super) fn port(netbox: &str, heard: &str) -> Option<&'static str> {
+pub(in crate::domain) fn port(netbox: &str, heard: &str) -> Option<&'static str> {
     if let Some(hint) = case_or_space(netbox, heard) {
         return Some(hint);
     }
@@ -36,7 +38,7 @@ pub(super) fn port(netbox: &str, heard: &str) -> Option<&'static str> {
 }
 
 /// How a switch's name in NetBox and the one that was heard belong together.
-pub(super) fn switch(netbox: &str, heard: &str) -> Option<&'static str> {
+pub(in crate::domain) fn switch(netbox: &str, heard: &str) -> Option<&'static str> {
     if let Some(hint) = case_or_space(netbox, heard) {
         return Some(hint);
     }
@@ -46,7 +48,7 @@ pub(super) fn switch(netbox: &str, heard: &str) -> Option<&'static str> {
 }
 
 /// The name of a switch that nobody has named.
-pub(super) fn is_factory_name(heard: &str) -> bool {
+pub(in crate::domain) fn is_factory_name(heard: &str) -> bool {
     FACTORY.contains(&heard.trim().to_ascii_lowercase().as_str())
 }
 
@@ -82,7 +84,7 @@ fn breakout(cage: &str, lane: &str) -> bool {
 
 /// Whether a text can be the name of a switch port: letters, numbers and the separators between them. `to gpu-b07-41` and
 /// `gpu-b07-41` cannot.
-pub(super) fn looks_like_port(text: &str) -> bool {
+pub(in crate::domain) fn looks_like_port(text: &str) -> bool {
     let prefix = text.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
     let (name, numbers) = text.split_at(prefix);
     let named = !name.is_empty()
@@ -92,13 +94,24 @@ pub(super) fn looks_like_port(text: &str) -> bool {
 }
 
 /// Whether a port ID tells no name: an index, or a MAC.
-pub(super) fn tells_no_name(port_id: &str) -> Option<&'static str> {
+pub(in crate::domain) fn tells_no_name(port_id: &str) -> Option<&'static str> {
     if !port_id.is_empty() && port_id.bytes().all(|b| b.is_ascii_digit()) {
         return Some("an index");
     }
     let octets: Vec<&str> = port_id.split([':', '-']).collect();
     let is_mac = octets.len() == 6 && octets.iter().all(|o| o.len() == 2 && o.bytes().all(|b| b.is_ascii_hexdigit()));
     is_mac.then_some("its MAC")
+}
+
+/// Why nobody can tell from what was heard which port of the switch it is; `None`: it can be told.
+pub(in crate::domain) fn nameless(heard: &Neighbour) -> Option<&'static str> {
+    if heard.port_description.as_deref().is_some_and(looks_like_port) {
+        return None;
+    }
+    match heard.port_id.as_deref() {
+        None => Some("no port ID"),
+        Some(id) => tells_no_name(id),
+    }
 }
 
 #[cfg(test)]

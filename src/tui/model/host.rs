@@ -156,7 +156,10 @@ fn standing_of(status: Status, text: String, time: String) -> Standing {
 fn shorter_of(failure: &Failure) -> Vec<String> {
     let code = code_words(failure.code.as_str());
     match failure.message.split_once(": ") {
-        Some((first, _)) if first.len() <= 40 && !first.contains('\'') => vec![first.to_owned(), code],
+        // A quoted value may hold a colon of its own.
+        Some((first, _)) if first.len() <= 40 && !first.starts_with('\'') && !first.contains(" '") => {
+            vec![first.to_owned(), code]
+        }
         _ => vec![code],
     }
 }
