@@ -23,11 +23,12 @@ use muster::domain::event::{Body, Event, Observation, Outcome, RunRecord};
 use muster::domain::ids::RunId;
 use muster::domain::request::EnrollRequest;
 use muster::engine::Journal;
+use muster::lab::machine::{Quirk, Vendor};
 use muster::store::{Store, StoreError};
 use muster::workflows::cx::Activity;
 use muster::workflows::defs;
 use serde_json::{Value, json};
-use site::{Ended, HOST, Life, Site, once_only, outcome};
+use site::{Ended, HOST, Life, Site, of_vendor, once_only, outcome};
 use tokio_util::sync::CancellationToken;
 
 /// Much longer than any run takes, however busy the machine is.
@@ -156,19 +157,25 @@ enum Scenario {
     NodeLocked,
     Cancelled,
     DriverSwitch,
+    /// The BMC's phase alone, of a vendor that takes jobs, from the factory's credential.
+    Dell,
 }
 
-const ALL: [Scenario; 6] = [
+const ALL: [Scenario; 7] = [
     Scenario::Fresh,
     Scenario::InspectionFailsOnce,
     Scenario::CleanFailsOnce,
     Scenario::NodeLocked,
     Scenario::Cancelled,
     Scenario::DriverSwitch,
+    Scenario::Dell,
 ];
 
 impl Scenario {
     fn site(self) -> Site {
+        if self == Scenario::Dell {
+            return of_vendor(Vendor::Dell, &[Quirk::FactoryPassword]);
+        }
         let site = Site::start(|scenario| {
             let timing = &mut scenario.timing;
             // A few looks at each wait are enough.
@@ -187,7 +194,7 @@ impl Scenario {
             // Begins when somebody first meets it, and outlasts several looks.
             Scenario::NodeLocked => of_host("node_locked", json!({"for_s": 120})),
             Scenario::Cancelled => of_host("inspection_silent", json!({"times": 1})),
-            Scenario::Fresh | Scenario::DriverSwitch => {}
+            Scenario::Fresh | Scenario::DriverSwitch | Scenario::Dell => {}
         }
         site
     }
@@ -200,6 +207,11 @@ impl Scenario {
             options.platform_class_activity_ready = false;
             options.configure_dhcp = false;
             options.configure_bmc = false;
+        }
+        if self == Scenario::Dell {
+            (options.configure_bmc, options.ironic_enrol) = (true, false);
+            options.platform_class_activity_ready = false;
+            options.configure_dhcp = false;
         }
         request
     }

@@ -147,6 +147,49 @@ async fn each_step_that_hangs_ends_in_its_own_deadline_and_names_itself() {
     }
 }
 
+/// Proves: D5, D8
+#[tokio::test]
+async fn what_is_carried_out_long_after_its_deadline_takes_nothing_away_from_the_next_attempt() {
+    let late = [
+        ("sftp_write", "*muster-former.muster-tmp"),
+        ("sftp_write", "*.conf.muster-tmp"),
+        ("sftp_rename", "*muster-former"),
+        ("sftp_rename", "*.conf"),
+        ("sftp_remove", "*muster-former"),
+        ("exec", RESTART),
+    ];
+    futures::future::join_all(late.map(|(method, path)| late_and_served(method, path))).await;
+}
+
+/// One request is carried out four seconds after it was asked for, and an attempt has half a second.
+async fn late_and_served(method: &str, path: &str) {
+    let mut bench = Bench::start(DhcpServerKind::Isc).await;
+    let usual = bench.settings.clone();
+    (bench.settings.transfer, bench.settings.command) = (Duration::from_millis(500), Duration::from_millis(500));
+    bench.fault(HttpRule {
+        method: Some(method.into()),
+        path: Some(path.into()),
+        delay_s: Some(4000.0),
+        count: Some(1),
+        ..HttpRule::default()
+    });
+    let first = bench.run().await;
+    bench.settings = usual;
+    // An entry that is served is not given up for a marker that cannot be removed.
+    if method != "sftp_remove" {
+        let failure = first.unwrap_err();
+        assert_eq!((failure.code, failure.retryable), (FailureCode::DhcpTimeout, true), "{method} {path}: {failure}");
+        bench.run().await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(bench.host.serves(entry().mac), Some(entry().address), "{method} {path}");
+    let file = render(DhcpServerKind::Isc, &entry()).unwrap();
+    let files = bench.host.files();
+    let seen: Vec<_> = files.iter().filter(|(name, _)| !name.starts_with('.')).collect();
+    assert_eq!(seen, [(&file.name, &file.content)], "{method} {path}");
+    assert!(!bench.run().await.unwrap().changed, "{method} {path}: another run has nothing to do");
+}
+
 /// Proves: D8
 #[tokio::test]
 async fn a_connection_that_breaks_off_is_classified_by_what_it_carried() {

@@ -196,6 +196,8 @@ impl Delivery {
     pub async fn put_back(&self, link: &Link<'_>, former: &Former) -> Result<&'static str, String> {
         let words = |error: SshError| error.to_string();
         let sftp = link.sftp().await.map_err(|failure| failure.message)?;
+        // First of all: a rename that is under way yet finds nothing then.
+        sftp.remove_leftover(&self.path).await.ok();
         let done = match former {
             Some(content) => {
                 if let Err(error) = sftp.write(&self.path, content).await {
@@ -206,8 +208,6 @@ impl Delivery {
             }
             None => {
                 sftp.remove(&self.path).await.map_err(words)?;
-                // Nobody reads it; where it cannot be removed the next upload writes over it.
-                sftp.remove_leftover(&self.path).await.ok();
                 "the new file is removed"
             }
         };

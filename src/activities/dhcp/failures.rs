@@ -107,6 +107,10 @@ pub(super) fn ssh(error: &SshError, cut: FailureCode, settings: &DhcpSettings, i
                 settings.directory, settings.user
             ),
         ),
+        SshError::Moved { .. } => (
+            FailureCode::DhcpTransferFailed,
+            format!("find out what else writes into '{}' on {server}", settings.directory),
+        ),
         SshError::Cut { .. } => (cut, format!("find out why {server} closed the connection")),
     };
     let failure = Failure::new(code, PHASE, error.to_string(), action);

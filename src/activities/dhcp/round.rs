@@ -165,7 +165,7 @@ async fn tested(link: &Link<'_>, entrant: Entrant) -> Option<Placed> {
 /// stopped, it is started with them: over a new connection if this one is gone. The failure is what the step's is, and the
 /// next attempt begins anew. Where even that cannot be done, the marker makes the next attempt go on.
 async fn unsure(link: &Link<'_>, placed: Vec<Placed>, failure: &Failure, restarted: bool) {
-    let back = if link.client.is_lost() {
+    let back = if link.client.is_spent() {
         match connect(link.cx, link.settings).await {
             Ok(client) => {
                 let back = undo(&Link::new(link.cx, &client, link.settings), &placed, restarted).await;

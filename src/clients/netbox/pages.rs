@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 
-use futures::stream::{self, SelectAll};
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::de::DeserializeOwned;
 
 use super::NetBox;
@@ -19,6 +18,10 @@ use super::records::{OnlyId, Page};
 const PAGE: usize = 1000;
 /// Requests of one reading that are under way at once.
 pub(super) const AT_ONCE: usize = 4;
+/// Pages of a lane, about. A lane that ends makes room for the next: with few long ones the last would be read alone.
+const LANE: usize = 2;
+/// What it takes to cut a list is asked for lane by lane.
+const LANES_MAX: usize = 32;
 /// A list longer than this is refused: it would be a filter that the server ignored, or no NetBox.
 const ROWS_MAX: usize = 500_000;
 const PAGES_MAX: usize = 5_000;
@@ -51,12 +54,13 @@ identified!(OnlyId, Stamped, ContextOf, PartOfDevice, InterfaceOwner);
 /// A list on its way, page by page: whoever reads it never has all of it in memory.
 pub struct Sweep<T> {
     first: Option<Vec<T>>,
-    lanes: SelectAll<Lanes<T>>,
+    lanes: Lanes<T>,
     agrees: bool,
     count: usize,
     told: usize,
 }
 
+/// The pages of a lane in their order, or those of all lanes as they come.
 type Lanes<T> = Pin<Box<dyn Stream<Item = Result<LanePage<T>, NetBoxError>> + Send>>;
 
 /// A page of a lane, and whether it fits what the lane's first page counted.
@@ -126,8 +130,13 @@ impl NetBox {
             0 | 1 => vec![(0, None)],
             pages => self.cut(path, &filter, 0, (0, PAGE), pages).await?,
         };
-        let lanes = cuts.into_iter().map(|lane| self.lane(path, &filter, PAGE, lane)).collect();
-        Ok(Sweep { first: None, lanes, agrees: one.count.is_some(), count, told: 0 })
+        Ok(Sweep {
+            first: None,
+            lanes: self.lanes(path, &filter, PAGE, cuts),
+            agrees: one.count.is_some(),
+            count,
+            told: 0,
+        })
     }
 
     /// The same for a list that is mostly short: its first page says how long it is.
@@ -140,26 +149,31 @@ impl NetBox {
         let count = first.count.unwrap_or(first.results.len());
         let (stride, agrees) = (first.results.len(), first.count.is_some());
         self.check_length(path, count, stride.max(1))?;
-        let mut lanes = SelectAll::new();
+        let mut lanes = stream::empty().boxed();
         if first.next.is_some() && stride > 0 {
             let last = self.last_in_order(path, &first.results)?;
             let pages = count.div_ceil(stride).saturating_sub(1).max(1);
             let cuts = self.cut(path, &filter, last + 1, (stride, stride), pages).await?;
-            lanes = cuts.into_iter().map(|lane| self.lane(path, &filter, stride, lane)).collect();
+            lanes = self.lanes(path, &filter, stride, cuts);
         }
         Ok(Sweep { first: Some(first.results), lanes, agrees, count, told: 0 })
     }
 
-    fn lane<T: DeserializeOwned + Identified + Send + 'static>(
+    /// Reads lanes side by side, each begun when there is room for it.
+    fn lanes<T: DeserializeOwned + Identified + Send + 'static>(
         &self,
         path: &str,
         filter: &[(String, String)],
         limit: usize,
-        (from, until): (u64, Option<u64>),
+        cuts: Vec<(u64, Option<u64>)>,
     ) -> Lanes<T> {
         let (netbox, path, filter) = (self.clone(), path.to_owned(), filter.to_vec());
-        let lane = Lane { netbox, path, filter, limit, from, until, expected: None, read: 0 };
-        stream::try_unfold(Some(lane), Lane::step).boxed()
+        let lane = move |(from, until)| {
+            let (netbox, path, filter) = (netbox.clone(), path.clone(), filter.clone());
+            let lane = Lane { netbox, path, filter, limit, from, until, expected: None, read: 0 };
+            stream::try_unfold(Some(lane), Lane::step).boxed()
+        };
+        stream::iter(cuts).map(lane).flatten_unordered(AT_ONCE).boxed()
     }
 
     fn check_length(&self, path: &str, rows: usize, stride: usize) -> Result<(), NetBoxError> {
@@ -178,7 +192,7 @@ impl NetBox {
         (before, stride): (usize, usize),
         pages: usize,
     ) -> Result<Vec<(u64, Option<u64>)>, NetBoxError> {
-        let lanes = AT_ONCE.min(pages);
+        let lanes = pages.div_ceil(LANE).clamp(AT_ONCE, LANES_MAX).min(pages);
         // At whole pages, so that no lane ends with a page that is nearly empty.
         let offsets = (1..lanes).map(|lane| before + stride * (pages * lane / lanes));
         let filter = &ids_only(filter);

@@ -43,6 +43,10 @@ pub enum SshError {
     SftpMissing { server: String, cause: String },
     #[error("{step}: {cause}")]
     Transfer { step: String, cause: String },
+    /// What was written is in no place that is known: its temporary file was gone when it was to be renamed. A request of
+    /// an earlier connection was carried out late, or another program was at work.
+    #[error("{step}: the file with the new content was moved away meanwhile")]
+    Moved { step: String },
     #[error("the connection to '{server}' broke off during {step}: {cause}")]
     Cut { server: String, step: String, cause: String },
 }

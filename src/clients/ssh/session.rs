@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -67,6 +68,8 @@ pub struct SshClient {
     server: String,
     deadlines: Deadlines,
     lost: Shared<String>,
+    /// A step over SFTP ran out of its time, and what it asked for may still be carried out.
+    overdue: AtomicBool,
     /// Nothing that changes anything is run or written.
     rehearsal: Option<Rehearsal>,
 }
@@ -153,7 +156,10 @@ impl SshClient {
             return Err(SshError::NoCommon { server, what, theirs: vec!["ssh-rsa".to_owned()] });
         };
         match answer {
-            client::AuthResult::Success => Ok(SshClient { handle, server, deadlines, lost, rehearsal: None }),
+            client::AuthResult::Success => {
+                let overdue = AtomicBool::new(false);
+                Ok(SshClient { handle, server, deadlines, lost, overdue, rehearsal: None })
+            }
             // russh has a lost connection for a refusal without methods.
             client::AuthResult::Failure { .. } if handle.is_closed() => {
                 Err(cut(&server, step, &russh::Error::Disconnect, &lost))
@@ -298,8 +304,34 @@ impl SshClient {
     }
 
     /// Whether the connection is gone.
-    pub fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.handle.is_closed() || self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Whether no file is read or written over this connection any more: it is gone, or a step over SFTP never ended.
+    /// Commands have channels of their own.
+    pub fn is_spent(&self) -> bool {
+        self.overdue.load(Ordering::Relaxed) || self.is_lost()
+    }
+
+    /// Bounds a step over SFTP. A server works that channel off in order: what is asked behind a request that hangs is
+    /// carried out when that ends, perhaps after another connection has set all right. So a step that runs out of its time
+    /// is the last one.
+    pub(super) async fn in_order<T>(
+        &self,
+        step: &str,
+        limit: Duration,
+        asked: impl Future<Output = T>,
+    ) -> Result<T, SshError> {
+        if self.overdue.load(Ordering::Relaxed) {
+            let (server, step) = (self.server.clone(), step.to_owned());
+            return Err(SshError::Cut { server, step, cause: "a step before it never ended".to_owned() });
+        }
+        let ended = within(step, limit, asked).await;
+        if ended.is_err() {
+            self.overdue.store(true, Ordering::Relaxed);
+        }
+        ended
     }
 
     pub(super) fn cut(&self, step: &str, error: &russh::Error) -> SshError {
@@ -429,7 +461,7 @@ fn read_private_key(text: &SecretString) -> Result<Arc<PrivateKey>, SshError> {
 }
 
 /// Runs a step within its own deadline.
-pub(super) async fn within<T>(step: &str, limit: Duration, future: impl Future<Output = T>) -> Result<T, SshError> {
+async fn within<T>(step: &str, limit: Duration, future: impl Future<Output = T>) -> Result<T, SshError> {
     tokio::time::timeout(limit, future).await.map_err(|_| SshError::Timeout { step: step.to_owned(), limit })
 }
 

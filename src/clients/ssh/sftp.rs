@@ -8,7 +8,7 @@ use russh_sftp::client::error::Error as SftpError;
 use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
 
 use super::error::SshError;
-use super::session::{SshClient, quote, within};
+use super::session::{SshClient, quote};
 use crate::clients::trail;
 use crate::domain::text::neutralize_to;
 
@@ -29,7 +29,7 @@ pub struct Sftp<'a> {
 
 impl<'a> Sftp<'a> {
     pub(super) async fn open(client: &'a SshClient, limit: Duration) -> Result<Sftp<'a>, SshError> {
-        within("opening SFTP", limit, Self::open_unbounded(client, limit)).await?
+        client.in_order("opening SFTP", limit, Self::open_unbounded(client, limit)).await?
     }
 
     async fn open_unbounded(client: &'a SshClient, limit: Duration) -> Result<Sftp<'a>, SshError> {
@@ -69,7 +69,7 @@ impl<'a> Sftp<'a> {
             }
         }
         let step = format!("reading '{path}'");
-        let ended = within(&step, self.limit, self.read_unbounded(path, max, &step)).await.flatten();
+        let ended = self.client.in_order(&step, self.limit, self.read_unbounded(path, max, &step)).await.flatten();
         tell("read", path, ended.is_ok());
         ended
     }
@@ -119,12 +119,13 @@ impl<'a> Sftp<'a> {
             rehearsal.put_file(server, path, Some(content.to_vec()));
             return Ok(());
         }
-        let written = within(&step, self.limit, self.write_unbounded(path, &temporary, content, &step)).await;
+        let written =
+            self.client.in_order(&step, self.limit, self.write_unbounded(path, &temporary, content, &step)).await;
         tell("write", path, written.as_ref().is_ok_and(Result::is_ok));
         let written = written?;
         if written.is_err() {
             // The failure is what is told; a leftover under a dot-name harms nobody.
-            within("cleaning up", self.limit, self.session.remove(temporary)).await.ok();
+            self.client.in_order("cleaning up", self.limit, self.session.remove(temporary)).await.ok();
         }
         written
     }
@@ -132,7 +133,7 @@ impl<'a> Sftp<'a> {
     /// Writes over a file in its place: it needs no more room than the file has. Only where [`Self::write`] cannot be had.
     pub async fn overwrite(&self, path: &str, content: &[u8]) -> Result<(), SshError> {
         let step = format!("writing '{path}' in its place");
-        let written = within(&step, self.limit, async {
+        let written = self.client.in_order(&step, self.limit, async {
             let handle = self.session.open(path, OpenFlags::WRITE, FileAttributes::empty()).await?.handle;
             for (n, chunk) in content.chunks(CHUNK).enumerate() {
                 self.session.write(handle.as_str(), (n * CHUNK) as u64, chunk.to_vec()).await?;
@@ -158,13 +159,29 @@ impl<'a> Sftp<'a> {
             Err(SftpError::Status(_)) => None,
             Err(error) => return Err(failed(error)),
         };
-        let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
-        let handle = self.session.open(temporary, flags, FileAttributes::empty()).await.map_err(failed)?.handle;
+        let handle = self.create(temporary).await.map_err(failed)?;
         let filled = self.fill(&handle, content, old_mode).await;
         let closed = self.session.close(handle).await;
         filled.map_err(failed)?;
         closed.map_err(failed)?;
         self.rename_over(temporary, path, step).await
+    }
+
+    /// Makes a new file, never over an old one: a request of an earlier connection that is carried out late would empty
+    /// it, or write into it. What is there under the name is a leftover, and removed.
+    async fn create(&self, path: &str) -> Result<String, SftpError> {
+        let flags = OpenFlags::CREATE | OpenFlags::EXCLUDE | OpenFlags::WRITE;
+        let create = || self.session.open(path, flags, FileAttributes::empty());
+        // SFTP of version 3 has one status for all: whether it was a leftover is seen by its removal.
+        let created = match create().await {
+            Err(error @ SftpError::Status(_)) => match self.session.remove(path).await {
+                Ok(_) => create().await,
+                Err(SftpError::Status(_)) => Err(error),
+                Err(lost) => Err(lost),
+            },
+            created => created,
+        };
+        created.map(|opened| opened.handle)
     }
 
     async fn fill(&self, handle: &str, content: &[u8], mode: Option<u32>) -> Result<(), SftpError> {
@@ -193,6 +210,9 @@ impl<'a> Sftp<'a> {
             }
             return match self.session.extended("posix-rename@openssh.com", names).await {
                 Ok(Packet::Status(status)) if status.status_code == StatusCode::Ok => Ok(()),
+                Ok(Packet::Status(status)) if status.status_code == StatusCode::NoSuchFile => {
+                    Err(SshError::Moved { step: step.to_owned() })
+                }
                 Ok(Packet::Status(status)) => Err(self.failed(step, &SftpError::Status(status))),
                 Ok(_) => Err(self.failed(step, &SftpError::UnexpectedPacket)),
                 Err(error) => Err(self.failed(step, &error)),
@@ -201,6 +221,9 @@ impl<'a> Sftp<'a> {
         let moved = self.client.run(&format!("mv -f -- {} {}", quote(from), quote(to))).await?;
         if moved.status == 0 {
             return Ok(());
+        }
+        if !self.client.exists(from).await? {
+            return Err(SshError::Moved { step: step.to_owned() });
         }
         let cause = format!("mv ended with status {}: '{}'", moved.status, moved.said());
         Err(SshError::Transfer { step: step.to_owned(), cause })
@@ -214,7 +237,7 @@ impl<'a> Sftp<'a> {
             return Ok(true);
         }
         let step = format!("removing '{path}'");
-        let removed = within(&step, self.limit, self.session.remove(path)).await;
+        let removed = self.client.in_order(&step, self.limit, self.session.remove(path)).await;
         tell("remove", path, removed.as_ref().is_ok_and(Result::is_ok));
         match removed? {
             Ok(_) => Ok(true),

@@ -115,6 +115,9 @@ impl Handler for Files {
             if !exists && !creates {
                 return Err(StatusCode::NoSuchFile.into());
             }
+            if exists && flags.contains(OpenFlags::CREATE) && flags.contains(OpenFlags::EXCLUDE) {
+                return Err(StatusCode::Failure.into());
+            }
             if writes && (!exists || flags.contains(OpenFlags::TRUNCATE)) {
                 service.put(&path, Vec::new());
             }
