@@ -158,7 +158,8 @@ fn state(cable: &HeardCable, known: &Known) -> State {
     }
     let port = heard.port_id.as_deref().filter(|id| spelling::tells_no_name(id).is_none());
     let port = port.or(heard.port_description.as_deref()).unwrap_or("?");
-    State::At { port: Port::new(system, port), is_known: false, spelling: None }
+    let switch = known.switch_by_spelling(system).unwrap_or(system);
+    State::At { port: Port::new(switch, port), is_known: false, spelling: None }
 }
 
 /// The ports that NetBox has, as far as they are known here.
@@ -183,6 +184,14 @@ impl Known {
     fn exactly(&self, system: &str, heard: &Neighbour) -> Vec<&Port> {
         let texts: BTreeSet<&String> = heard.port_id.iter().chain(&heard.port_description).collect();
         texts.into_iter().filter_map(|text| self.ports.get(&Port::new(system, text))).collect()
+    }
+
+    /// The one switch of NetBox that spells itself so, but for its spelling.
+    fn switch_by_spelling(&self, system: &str) -> Option<&str> {
+        let near = self.by_gist.get(&gist(system))?.iter().map(|port| port.switch.as_str());
+        let names: BTreeSet<&str> =
+            near.filter(|name| *name == system || spelling::switch(name, system).is_some()).collect();
+        if names.len() == 1 { names.into_iter().next() } else { None }
     }
 
     /// The ports that a neighbour is but for its spelling.

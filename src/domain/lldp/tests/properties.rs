@@ -233,11 +233,11 @@ fn encode(frame: &Frame) -> Vec<(u8, Vec<u8>)> {
     dot1.management_vlan.iter().for_each(|v| org(oui, 6, v.to_be_bytes().to_vec()));
     dot1.aggregation.iter().for_each(|a| org(oui, 7, lag(a)));
     let oui = [0x00, 0x12, 0x0f];
-    for phy in &dot3.mac_phy {
+    if let Some(phy) = &dot3.mac_phy {
         let flags = u8::from(phy.negotiates) | u8::from(phy.negotiation_enabled) << 1;
         org(oui, 1, [&[flags][..], &phy.advertised.to_be_bytes(), &phy.mau.to_be_bytes()].concat());
     }
-    for power in &dot3.power {
+    if let Some(power) = &dot3.power {
         let mut value = vec![power.support, power.pair, power.class];
         if let Some((kind, wanted, given)) = power.wanted {
             value.push(kind);
