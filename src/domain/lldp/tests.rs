@@ -144,8 +144,11 @@ fn what_is_shown_is_safe_and_names_both_fields() {
     assert_eq!(Neighbour { port_id: Some("a".into()), ..Default::default() }.shown(), "? a");
 }
 
+/// Types with their values.
+type Tlvs = Vec<(u8, Vec<u8>)>;
+
 /// A frame of a switch that sends everything.
-fn everything() -> Vec<(u8, Vec<u8>)> {
+fn everything() -> Tlvs {
     let org = |oui: [u8; 3], subtype: u8, rest: &[u8]| (127, [&oui[..], &[subtype], rest].concat());
     let (dot1, dot3) = ([0x00, 0x80, 0xc2], [0x00, 0x12, 0x0f]);
     vec![
@@ -264,7 +267,7 @@ fn frames_of_a_real_daemon_are_read_without_a_fault_and_its_farewells_are_no_nei
 #[test]
 fn each_kind_of_damage_is_named_and_nothing_torn_is_believed() {
     let whole = everything();
-    let with = |change: &dyn Fn(&mut Vec<(u8, Vec<u8>)>)| {
+    let with = |change: &dyn Fn(&mut Tlvs)| {
         let mut tlvs = whole.clone();
         change(&mut tlvs);
         Frame::read(&wire(&tlvs))

@@ -8,7 +8,7 @@ use proptest::test_runner::Config;
 use serde_json::{Value, json};
 
 use super::super::*;
-use super::{everything, list, wire};
+use super::{Tlvs, everything, list, wire};
 
 /// How often the hostile properties are tried: a hundred thousand times where the code is optimised.
 fn cases() -> Config {
@@ -171,7 +171,7 @@ fn address_bytes(address: &Address) -> Vec<u8> {
 }
 
 /// The other way round: the TLVs of a frame, written by the tables of the standards and not by the decoder's.
-fn encode(frame: &Frame) -> Vec<(u8, Vec<u8>)> {
+fn encode(frame: &Frame) -> Tlvs {
     let mut tlvs = Vec::new();
     let (kind, id) = frame.chassis.as_ref().unwrap();
     let subtype = match kind {
@@ -285,7 +285,7 @@ fn twist() -> impl Strategy<Value = Twist> {
 }
 
 /// The frame after all twists: those of TLVs first, then those of bytes.
-fn twisted(mut tlvs: Vec<(u8, Vec<u8>)>, twists: &[Twist]) -> (Vec<(u8, Vec<u8>)>, Vec<u8>) {
+fn twisted(mut tlvs: Tlvs, twists: &[Twist]) -> (Tlvs, Vec<u8>) {
     for twist in twists {
         let n = tlvs.len();
         match twist {
