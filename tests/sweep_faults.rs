@@ -3,7 +3,7 @@
 //!
 //! By default each kind of request (system, method, path) is met once, in the shortest run that makes it, and a few of them
 //! by a fault that stays; the BMC of each further vendor by the faults that differ most. With `MUSTER_FULL_SWEEP=1` every
-//! single request of a whole enrollment is. After each, whatever came of it, the vault's credential works on the BMC or is
+//! single request of a whole enrollment, and of each vendor's BMC, is (in a release build that takes minutes). After each, whatever came of it, the vault's credential works on the BMC or is
 //! about to, a NIC and a disk can boot, and nothing that muster staged is left.
 
 #[path = "support/pool.rs"]
@@ -224,19 +224,21 @@ fn kinds_of_requests(parts: &BTreeMap<Part, Undisturbed>) -> Vec<Spot> {
     seen.into_values().collect()
 }
 
-/// Every single request of a whole enrollment.
-fn all_requests(whole: &Undisturbed) -> Vec<Spot> {
-    let mut count = BTreeMap::new();
-    whole
-        .ledger
-        .iter()
-        .map(|entry| {
+/// Every single request of each part; of a vendor's, what its BMC is asked.
+fn all_requests(parts: &BTreeMap<Part, Undisturbed>) -> Vec<Spot> {
+    let mut spots = Vec::new();
+    for (part, run) in parts {
+        let mut count = BTreeMap::new();
+        for entry in &run.ledger {
             let (system, method, path) = (entry.system, entry.method.clone(), pattern(&entry.path));
             let skip = count.entry((system, method.clone(), path.clone())).or_insert(0);
             *skip += 1;
-            Spot { part: Part::Whole, system, method, path, skip: *skip - 1, write: entry.write }
-        })
-        .collect()
+            if part.vendor().is_none() || system == System::Bmc {
+                spots.push(Spot { part: *part, system, method, path, skip: *skip - 1, write: entry.write });
+            }
+        }
+    }
+    spots
 }
 
 fn tries(spots: &[Spot]) -> Vec<Try> {
@@ -338,12 +340,20 @@ fn attempt(this: &Try, expected: &Undisturbed) -> Came {
     }
     // Nothing that sets off a process happens twice because its answer was spoilt.
     let ledger = site.ledger();
-    let is_done = |e: &&Entry| !e.injected || matches!(kind, Kind::TimeoutAfter | Kind::ResetAfter);
+    let refused = |e: &&Entry| e.status.is_some_and(|status| status >= 400);
+    let is_done = |e: &&Entry| !e.injected && !refused(e) || matches!(kind, Kind::TimeoutAfter | Kind::ResetAfter);
     let done: Vec<Entry> = ledger.iter().filter(is_done).cloned().collect();
     if !stays && code.is_none() {
         for (write, count) in once_only(&done) {
             if expected.writes.get(&write).is_none_or(|wanted| count > *wanted) {
-                wrong.push(format!("{write}: {count} times"));
+                // What was asked around it says why.
+                let path = write.split(' ').nth(1).unwrap_or_default();
+                let around =
+                    |entry: &&Entry| site::plain(&entry.path).starts_with(path) || entry.write || entry.injected;
+                let told = ledger.iter().filter(around).map(|entry| {
+                    format!("    {} {} {} {:?} {}", entry.n, entry.method, entry.path, entry.status, entry.injected)
+                });
+                wrong.push(format!("{write}: {count} times\n{}", told.collect::<Vec<_>>().join("\n")));
             }
         }
     }
@@ -413,12 +423,12 @@ fn every_request_answered_by_every_fault_ends_the_run_classified() {
         before(info);
     }));
     let parts = if full {
-        vec![Part::Whole]
+        vec![Part::Dell, Part::Lenovo, Part::Ami, Part::Whole]
     } else {
         vec![Part::Dhcp, Part::Bmc, Part::Dell, Part::Lenovo, Part::Ami, Part::Ironic]
     };
     let parts: BTreeMap<Part, Undisturbed> = parts.into_iter().map(|part| (part, undisturbed(part))).collect();
-    let spots = if full { all_requests(&parts[&Part::Whole]) } else { kinds_of_requests(&parts) };
+    let spots = if full { all_requests(&parts) } else { kinds_of_requests(&parts) };
     let mut all = tries(&spots);
     if let Ok(only) = std::env::var("MUSTER_SWEEP_ONLY") {
         all.retain(|this| format!("{this:?}").contains(&only));
@@ -442,7 +452,7 @@ fn every_request_answered_by_every_fault_ends_the_run_classified() {
             wrong.push(format!("{this:?} ({:?}):\n  {what}", came.took));
         }
         if !came.met {
-            unmet.push(format!("{this:?}"));
+            unmet.push(this);
         }
     }
     println!("{:<16} {:>6} {:>6} {:>10} {:>7}", "fault", "", "runs", "succeeded", "failed");
@@ -458,6 +468,11 @@ fn every_request_answered_by_every_fault_ends_the_run_classified() {
         began.elapsed()
     );
     assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), all.len(), wrong.join("\n"));
-    assert!(unmet.is_empty(), "never met:\n{}", unmet.join("\n"));
+    // How often a poll looks depends on the clock: a run may have ended before its last looks. The first of each kind is met.
+    let (first, later): (Vec<_>, Vec<_>) = unmet.into_iter().partition(|this| this.spot.skip == 0);
+    println!("{} met no fault: the run had ended before so many looks", later.len());
+    assert!(first.is_empty(), "never met:\n{first:#?}");
+    let filtered = std::env::var_os("MUSTER_SWEEP_ONLY").is_some();
+    assert!(filtered || later.len() * 10 < all.len(), "too many were never met:\n{later:#?}");
     assert_eq!(panics, 0);
 }

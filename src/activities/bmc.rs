@@ -13,6 +13,7 @@ mod links;
 mod password;
 mod prepare;
 mod reset;
+mod reset_due;
 mod restart;
 mod stage;
 mod wrong_tries;

@@ -1,11 +1,12 @@
 //! Making a host's credential work on its BMC, on each vendor that is set up so: no moment loses it.
 
-use muster::activities::bmc::prepare;
+use jiff::Timestamp;
+use muster::activities::bmc::{back, prepare};
 use muster::domain::failure::FailureCode;
 use muster::lab::bmc::Settings;
 use muster::lab::faults::HttpRule;
 use muster::lab::machine::{Quirk, Vendor};
-use muster::workflows::defs::PrepareBmcOut;
+use muster::workflows::defs::{BmcBackIn, PrepareBmcOut};
 
 use super::{HOST, Rig};
 
@@ -37,7 +38,7 @@ async fn prepared(rig: &Rig) -> Result<PrepareBmcOut, muster::domain::failure::F
     prepare(&rig.next_run(), rig.prepare_in(false)).await
 }
 
-/// Proves: B3
+/// Proves: B3, B4
 #[tokio::test]
 async fn a_bmc_with_its_factory_password_gets_the_vaults_and_is_left_alone_from_then_on() {
     for vendor in VENDORS {
@@ -49,6 +50,11 @@ async fn a_bmc_with_its_factory_password_gets_the_vaults_and_is_left_alone_from_
         assert_eq!(wrong_logins(&rig), 1, "{vendor:?}: the vault's password was tried once");
         assert_eq!(rig.writes().len(), 1, "{vendor:?}: {:?}", rig.writes());
         assert_eq!(rig.changes(), ["admin password: the factory's -> the vault's"], "{vendor:?}");
+        // An attempt or a run that ended behind the write leaves the restart to the next one.
+        let out = prepared(&rig).await.unwrap();
+        assert!(!out.password_rotated && out.needs_reset, "{vendor:?}: {out:?}");
+        let restarted = BmcBackIn { target: rig.target(), since: Timestamp::now(), seen_away: true, asked_at: None };
+        assert!(back(&rig.cx, restarted).await.unwrap().back, "{vendor:?}");
         let out = prepared(&rig).await.unwrap();
         assert!(!out.password_rotated && !out.needs_reset, "{vendor:?}: {out:?}");
         assert_eq!((rig.writes().len(), wrong_logins(&rig)), (1, 1), "{vendor:?}");

@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::BMC;
 use super::access::{Bmc, Parts, Trouble, credential, vault_failure};
 use super::flow::{Flow, word};
-use super::wrong_tries;
+use super::{reset_due, wrong_tries};
 use crate::clients::redfish::accounts;
 use crate::clients::redfish::dialect::Dialect;
 use crate::clients::redfish::error::RedfishError;
@@ -147,6 +147,8 @@ impl Setup<'_> {
     /// lost the former password is tried first: while it works nothing was done, and the write is made again.
     async fn set(&self, redfish: &Redfish, account: &str, wanted: Credential, before: &str) -> Result<Proven, Trouble> {
         let Bmc { cx, target, phase, .. } = *self.bmc;
+        // Before the write: whatever becomes of this attempt, the BMC is to be restarted (B4).
+        reset_due::remember(cx, target, phase).await?;
         let mut tries = 0;
         loop {
             tries += 1;

@@ -3,7 +3,7 @@
 use super::BMC;
 use super::access::{Bmc, Trouble};
 use super::flow::flow;
-use super::{password, wrong_tries};
+use super::{password, reset_due, wrong_tries};
 use crate::activities::env::ActivityCx;
 use crate::clients::redfish::Resource;
 use crate::clients::redfish::dialect::Dialect;
@@ -39,7 +39,7 @@ async fn look(bmc: &Bmc<'_>, force_restart: bool) -> Result<PrepareBmcOut, Troub
         vendor: vendor.label().to_owned(),
         model,
         password_rotated: proven.rotated,
-        needs_reset: proven.rotated || force_restart,
+        needs_reset: proven.rotated || force_restart || reset_due::is_due(bmc.cx, bmc.target, bmc.phase)?,
         stages: flow.stages(),
     })
 }

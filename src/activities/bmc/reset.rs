@@ -8,6 +8,7 @@ use serde_json::json;
 use super::BMC;
 use super::access::{Bmc, Parts, Trouble, store_failure};
 use super::prepare::vendor;
+use super::reset_due;
 use crate::activities::env::ActivityCx;
 use crate::clients::http::HttpError;
 use crate::clients::redfish::dialect::Dialect;
@@ -148,6 +149,9 @@ pub async fn back(cx: &ActivityCx, input: BmcBackIn) -> Result<BmcBackOut, Failu
     let bmc = Bmc::open(cx, &input.target, Phase::Bmc).await?;
     let outcome = look_again(&bmc, &input).await;
     let out = bmc.settle(outcome).await?;
+    if out.back {
+        reset_due::forget(cx, &input.target, Phase::Bmc).await?;
+    }
     let budget = bmc.site.bmc.reset_budget;
     if !out.back
         && input.asked_at.unwrap_or_else(Timestamp::now).duration_since(input.since)

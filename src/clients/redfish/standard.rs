@@ -81,24 +81,30 @@ pub async fn network_protocol(redfish: &Redfish, bmc: &Resource) -> Result<Optio
     found(redfish.get(&path).await)
 }
 
-/// The members of a collection, or `None` where the model lacks it.
+/// The members of a collection that another resource links to, or `None` where the model lacks it.
 pub async fn listed(redfish: &Redfish, path: &str) -> Result<Option<Listing>, RedfishError> {
-    match redfish.list(path).await {
-        Ok(listing) => Ok(Some(listing)),
-        Err(e) if e.is_absent() => Ok(None),
-        Err(e) => Err(e),
-    }
+    believed(redfish.list(path).await, redfish.list(path)).await
 }
 
-/// A resource that another one links to; `None` where there is nothing behind the link. That is believed the second time
-/// only: firmware builds some of them when they are asked for (Q9), and what is taken for missing is left out of a change.
+/// A resource that another one links to; `None` where there is nothing behind the link.
 pub async fn found_linked(redfish: &Redfish, path: &str) -> Result<Option<Resource>, RedfishError> {
-    match found(redfish.get(path).await)? {
-        Some(resource) => Ok(Some(resource)),
-        None => {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            found(redfish.get(path).await)
-        }
+    believed(redfish.get(path).await, redfish.get(path)).await
+}
+
+/// What is behind a link, asked for once and, where there was nothing, once more after a moment; `None` where there is
+/// nothing then either. Firmware builds some of it when it is asked for (Q9), and what is taken for missing is left out of a
+/// change.
+pub async fn believed<T>(
+    first: Result<T, RedfishError>,
+    again: impl Future<Output = Result<T, RedfishError>>,
+) -> Result<Option<T>, RedfishError> {
+    match first {
+        Err(e) if e.is_absent() => tokio::time::sleep(Duration::from_millis(200)).await,
+        told => return told.map(Some),
+    }
+    match again.await {
+        Err(e) if e.is_absent() => Ok(None),
+        told => told.map(Some),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::clients::redfish::dialect::At;
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::firmware::settings_object;
 use crate::clients::redfish::resource::Resource;
-use crate::clients::redfish::standard::{found, linked};
+use crate::clients::redfish::standard::{believed, found, linked};
 use crate::domain::boot::{BootOption, BootSetup, Evidence};
 use crate::domain::mac::Mac;
 
@@ -52,13 +52,7 @@ pub(super) fn order_of(system: &Resource) -> Vec<String> {
 /// The boot options as they are listed; `None` where the iDRAC lists none.
 pub(super) async fn options(at: At<'_>, system: &Resource) -> Result<Option<Listing>, RedfishError> {
     let Some(path) = system.link("/Boot/BootOptions") else { return Ok(None) };
-    let expands = expands(at);
-    let listing = if expands { at.redfish.list_expanded(&path).await } else { at.redfish.list(&path).await };
-    match listing {
-        Ok(listing) => Ok(Some(listing)),
-        Err(e) if e.is_absent() => Ok(None),
-        Err(e) => Err(e),
-    }
+    listed(at, &path).await
 }
 
 pub(super) fn reference_of(option: &Resource) -> String {
@@ -181,17 +175,16 @@ struct Known {
 impl Nics {
     /// Every interface and function that the iDRAC lists.
     async fn read(at: At<'_>) -> Result<Nics, RedfishError> {
-        let expands = expands(at);
         let mut all = Vec::new();
         if let Some(path) = at.system.link("EthernetInterfaces") {
-            all.extend(list(at, &path, expands).await?.iter().filter_map(known));
+            all.extend(members(at, &path).await?.iter().filter_map(known));
         }
         for chassis in at.system.links("/Links/Chassis") {
             let Some(chassis) = found(at.redfish.get(&chassis).await)? else { continue };
             let Some(path) = chassis.link("NetworkAdapters") else { continue };
-            for adapter in list(at, &path, expands).await? {
+            for adapter in members(at, &path).await? {
                 let Some(path) = adapter.link("NetworkDeviceFunctions") else { continue };
-                all.extend(list(at, &path, expands).await?.iter().filter_map(known));
+                all.extend(members(at, &path).await?.iter().filter_map(known));
             }
         }
         Ok(Nics { all })
@@ -203,13 +196,17 @@ pub(super) fn expands(at: At<'_>) -> bool {
     at.root.flag("/ProtocolFeaturesSupported/ExpandQuery/Levels") == Some(true)
 }
 
-async fn list(at: At<'_>, path: &str, expands: bool) -> Result<Vec<Resource>, RedfishError> {
-    let listing = if expands { at.redfish.list_expanded(path).await } else { at.redfish.list(path).await };
-    match listing {
-        Ok(listing) => Ok(listing.members),
-        Err(e) if e.is_absent() => Ok(vec![]),
-        Err(e) => Err(e),
+async fn members(at: At<'_>, path: &str) -> Result<Vec<Resource>, RedfishError> {
+    Ok(listed(at, path).await?.map(|listing| listing.members).unwrap_or_default())
+}
+
+/// The members of a collection, by one request where the iDRAC can; `None` where there is none.
+pub(super) async fn listed(at: At<'_>, path: &str) -> Result<Option<Listing>, RedfishError> {
+    let redfish = at.redfish;
+    if expands(at) {
+        return believed(redfish.list_expanded(path).await, redfish.list_expanded(path)).await;
     }
+    believed(redfish.list(path).await, redfish.list(path)).await
 }
 
 fn known(nic: &Resource) -> Option<Known> {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::boot::expands;
+use super::boot::listed;
 use crate::clients::redfish::dialect::{At, Job, JobState};
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::resource::Resource;
@@ -17,13 +17,7 @@ pub(super) fn queue(at: At<'_>) -> String {
 
 /// Unfinished jobs that hold settings of the host's firmware, whoever made them.
 pub(super) async fn unfinished(at: At<'_>) -> Result<Vec<Job>, RedfishError> {
-    let path = queue(at);
-    let listing = if expands(at) { at.redfish.list_expanded(&path).await } else { at.redfish.list(&path).await };
-    let members = match listing {
-        Ok(listing) => listing.members,
-        Err(e) if e.is_absent() => return Ok(vec![]),
-        Err(e) => return Err(e),
-    };
+    let members = listed(at, &queue(at)).await?.map(|listing| listing.members).unwrap_or_default();
     // One that will never run is a failed one, and holds the settings all the same (Q27).
     let mut jobs: Vec<Job> =
         members.iter().filter(|job| is_of_firmware(job) && !has_ended(job)).map(job_from).collect();
