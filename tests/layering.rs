@@ -229,7 +229,7 @@ fn only_the_clients_make_clients_of_bmcs_and_ssh_hosts() {
         if place.starts_with("clients/") {
             continue;
         }
-        for maker in ["Redfish::new(", "SshClient::connect(", "HttpClient::new("] {
+        for maker in ["Redfish::new(", "SshClient::connect(", "HttpClient::new(", "ipmi::prove("] {
             assert!(!code(&text).contains(maker), "{place} calls {maker}…): ask env.clients for it");
         }
     }

@@ -335,6 +335,30 @@ async fn the_plan_of_a_deployed_host_warns_and_leaves_its_node_alone() {
     assert!(!rehearsed.requests.iter().any(|request| request.system == "ironic"), "{:#?}", rehearsed.requests);
 }
 
+/// Proves: X1, G14
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_says_who_would_log_in_over_ipmi_and_only_the_run_does() {
+    let site = Site::with(|scenario| {
+        let options = &mut scenario.sites.get_mut("osl1").unwrap().options;
+        options.insert("prove_ipmi".into(), true.into());
+        options.insert("switch_to_ipmi_after_inspection".into(), true.into());
+    })
+    .await;
+    let logins =
+        || site.lab.world().ledger().select(|entry| entry.method == "IPMI" && entry.path == "open session").len();
+    let rehearsed = site.plan(FRESH, EnrollParams::default()).await;
+    let notes = steps(&rehearsed.plan, Phase::Bmc, what::NOTE);
+    let would: Vec<&str> = notes.iter().map(|step| &*step.after).filter(|text| text.contains("would prove")).collect();
+    assert_eq!(would.len(), 2, "{}", page(&rehearsed.plan));
+    assert!(would[0].contains("USER") && would[1].contains("ADMINISTRATOR"), "{would:?}");
+    assert_eq!(logins(), 0);
+    let ran = site.enroll(FRESH, EnrollParams::default()).await;
+    assert_eq!(ran.outcome.status(), "succeeded", "{:?}", ran.outcome);
+    assert_eq!(logins(), 2);
+    let requests: Vec<String> = rehearsed.requests.iter().map(planned).collect();
+    assert_eq!(requests, ran.requests, "{}", page(&rehearsed.plan));
+}
+
 /// Proves: G14, S1
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_says_what_a_run_would_be_refused_for_or_fail_with() {

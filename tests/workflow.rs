@@ -113,6 +113,33 @@ fn an_enrolled_host_is_verified_powered_on_and_tagged_and_not_touched_otherwise(
     assert_eq!(played.count("ironic.power_on"), 1);
 }
 
+/// Proves: X1
+#[test]
+fn logins_over_ipmi_are_proven_where_the_site_asks_and_for_whom_will_log_in() {
+    let proven = |ask: bool, switch: bool, no_user: bool| {
+        let mut asked = request();
+        (asked.options.prove_ipmi, asked.options.switch_to_ipmi_after_inspection) = (ask, switch);
+        let world = good_world(move |name, _, _| match name {
+            "bmc.configure" => {
+                Some(Ok(json!({"changed": [], "satisfied": [], "skipped": [], "no_monitoring_user": no_user})))
+            }
+            _ => None,
+        });
+        let played = play(asked, None, world);
+        let place = |name| played.names().iter().position(|n| *n == name);
+        if let Some(proves) = place("bmc.prove_ipmi") {
+            assert!(place("bmc.configure") < Some(proves) && Some(proves) < place("netbox.activate"));
+        }
+        let inputs = played.asked.iter().filter(|(name, _)| name == "bmc.prove_ipmi");
+        inputs.map(|(_, i)| (i["monitoring"] == json!(true), i["administrator"] == json!(true))).collect::<Vec<_>>()
+    };
+    assert_eq!(proven(false, true, false), []);
+    assert_eq!(proven(true, false, false), [(true, false)]);
+    assert_eq!(proven(true, true, false), [(true, true)]);
+    assert_eq!(proven(true, true, true), [(false, true)]);
+    assert_eq!(proven(true, false, true), []);
+}
+
 /// Proves: E6, C7, C8
 #[test]
 fn a_deployed_host_is_only_tagged() {

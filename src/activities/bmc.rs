@@ -8,6 +8,7 @@ mod access;
 mod classify;
 mod configure;
 mod flow;
+mod ipmi_login;
 mod ipmi_user;
 mod links;
 mod password;
@@ -19,6 +20,7 @@ mod stage;
 mod wrong_tries;
 
 pub use configure::configure;
+pub use ipmi_login::prove_ipmi;
 pub use links::read_links;
 pub use prepare::prepare;
 pub use reset::{back, reset};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
+use super::vault;
 use crate::clients::Clients;
-use crate::clients::vault::{Vault, VaultError};
+use crate::clients::vault::Vault;
 use crate::config::settings::{Settings, SiteSettings};
 use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
@@ -75,43 +76,6 @@ impl ActivityCx {
 
     /// A secret of the vault, read anew.
     pub async fn secret(&self, item: &str, field: &str, phase: Phase) -> Result<SecretString, Failure> {
-        self.env.vault.ask(item, field).await.map_err(|error| {
-            let (code, action) = match &error {
-                VaultError::Missing { .. } => (
-                    FailureCode::VaultItemMissing,
-                    format!("add the field '{field}' to the item '{item}' of the vault"),
-                ),
-                VaultError::EnvMissing(name) => (
-                    FailureCode::VaultItemMissing,
-                    format!("set the environment variable '{name}' and start muster again"),
-                ),
-                VaultError::Unreadable { path, .. } => {
-                    (FailureCode::VaultUnreachable, format!("make '{}' readable for muster", path.display()))
-                }
-                VaultError::NoAnswer { path, .. } => {
-                    (FailureCode::VaultUnreachable, format!("find out why '{}' does not answer", path.display()))
-                }
-                // Trying again mends neither: somebody has to look at the file.
-                VaultError::TooOpen { path, .. } | VaultError::Malformed { path, .. } => {
-                    (FailureCode::VaultUnreachable, format!("mend the vault file '{}'", path.display()))
-                }
-                VaultError::Unwritable { path, .. } => {
-                    (FailureCode::VaultUnreachable, format!("make '{}' writable for muster", path.display()))
-                }
-                VaultError::ReadOnly { item } => {
-                    (FailureCode::VaultItemMissing, format!("add the item '{item}' to the environment"))
-                }
-            };
-            let failure = Failure::new(code, phase, error.to_string(), action);
-            match error {
-                VaultError::TooOpen { .. } | VaultError::Malformed { .. } => failure.final_now(),
-                VaultError::Missing { .. }
-                | VaultError::EnvMissing(_)
-                | VaultError::Unreadable { .. }
-                | VaultError::Unwritable { .. }
-                | VaultError::ReadOnly { .. }
-                | VaultError::NoAnswer { .. } => failure,
-            }
-        })
+        self.env.vault.ask(item, field).await.map_err(|error| vault::failure(&error, phase))
     }
 }

@@ -47,6 +47,7 @@ registry! {
     Bmc: StagedBmc => bmc::staged;
     Bmc: WithdrawBmc => bmc::withdraw;
     Bmc: RestartHost => bmc::restart_host;
+    Bmc: ProveIpmi => bmc::prove_ipmi;
     Inspection: ReadLinks => bmc::read_links;
     Inspection: Prelude => ironic::prelude;
     Inspection: Networking => ironic::networking;

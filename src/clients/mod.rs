@@ -1,6 +1,7 @@
 //! Clients: one protocol each. They know timeouts, sizes, redaction and error classes, and no policy.
 
 pub mod http;
+pub mod ipmi;
 pub mod ironic;
 pub mod keystone;
 pub mod nats;
@@ -10,6 +11,8 @@ pub mod rehearsal;
 pub mod ssh;
 pub mod trail;
 pub mod vault;
+
+use std::net::SocketAddr;
 
 use indexmap::IndexMap;
 use secrecy::SecretString;
@@ -54,6 +57,20 @@ impl Clients {
             Some(rehearsal) => redfish.rehearsed(rehearsal),
             None => redfish,
         })
+    }
+
+    /// One login over IPMI that changes nothing. `None`: a plan, which logs in nowhere.
+    pub async fn ipmi_login(
+        &self,
+        to: SocketAddr,
+        login: &ipmi::Login,
+        level: ipmi::Privilege,
+        patience: &ipmi::Patience,
+    ) -> Result<Option<ipmi::Proof>, ipmi::IpmiError> {
+        match self.rehearsal() {
+            Some(_) => Ok(None),
+            None => ipmi::prove(to, login, level, patience).await.map(Some),
+        }
     }
 
     /// A connection to an SSH host. Activities have no other way to one.

@@ -338,6 +338,8 @@ pub struct BmcSettings {
     /// How long a reset may take until Redfish is back (B4).
     pub reset_budget: Duration,
     pub syslog_port: u16,
+    /// Where IPMI over LAN is asked, by UDP.
+    pub ipmi_port: u16,
     /// Firmware attributes that the site wants, by vendor and name, over those that this program sets by itself. An empty
     /// value takes one of those away.
     pub bios: BTreeMap<String, BTreeMap<String, String>>,
@@ -426,6 +428,7 @@ pub fn default_options() -> SiteOptions {
         platform_class_activity_ready: false,
         switch_to_ipmi_after_inspection: false,
         restrict_boot: true,
+        prove_ipmi: false,
         ironic_tag: "ironic".to_owned(),
         bmc_tag: "ipmi_exporter".to_owned(),
         budgets: default_budgets(),

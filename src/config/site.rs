@@ -53,6 +53,7 @@ fn options(t: &Section<'_>) -> SiteOptions {
         options.switch_to_ipmi_after_inspection =
             choices.flag_or("switch_to_ipmi_after_inspection", options.switch_to_ipmi_after_inspection);
         options.restrict_boot = choices.flag_or("restrict_boot", options.restrict_boot);
+        options.prove_ipmi = choices.flag_or("prove_ipmi", options.prove_ipmi);
         for (key, tag) in [("ironic_tag", &mut options.ironic_tag), ("bmc_tag", &mut options.bmc_tag)] {
             *tag = choices.text_or(key, tag);
             if !is_slug(tag) {
@@ -192,6 +193,7 @@ fn default_bmc() -> BmcSettings {
         busy_budget: Duration::from_secs(120),
         reset_budget: Duration::from_secs(10 * 60),
         syslog_port: 514,
+        ipmi_port: 623,
         bios: BTreeMap::new(),
     }
 }
@@ -212,10 +214,22 @@ fn bmc(t: Section<'_>) -> Option<BmcSettings> {
     let busy_budget = t.seconds_or("busy_budget_s", default.busy_budget, DAY);
     let reset_budget = t.seconds_or("reset_budget_s", default.reset_budget, DAY);
     let syslog_port = t.whole_or("syslog_port", default.syslog_port.into(), 1, 65535) as u16;
+    let ipmi_port = t.whole_or("ipmi_port", default.ipmi_port.into(), 1, 65535) as u16;
     let bios = t.section("bios").map(bios).unwrap_or_default();
     t.finish();
     let scheme = scheme?.to_owned();
-    Some(BmcSettings { scheme, port, trust, connect_timeout, timeout, busy_budget, reset_budget, syslog_port, bios })
+    Some(BmcSettings {
+        scheme,
+        port,
+        trust,
+        connect_timeout,
+        timeout,
+        busy_budget,
+        reset_budget,
+        syslog_port,
+        ipmi_port,
+        bios,
+    })
 }
 
 /// `[sites.SLUG.bmc.bios.VENDOR]`: attributes under names that only a machine knows, so that any are taken.

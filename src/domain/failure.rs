@@ -111,6 +111,11 @@ codes! {
     BmcJobNotScheduled = "BMC_JOB_NOT_SCHEDULED", InfraEng, true, "the BMC did not bind staged settings to the next boot";
     BmcJobFailed = "BMC_JOB_FAILED", InfraEng, true, "the BMC's job for staged settings failed, or did not end";
     BmcJobForeign = "BMC_JOB_FOREIGN", InfraEng, false, "a job that somebody else left holds the BMC's firmware settings";
+    BmcIpmiUnreachable = "BMC_IPMI_UNREACHABLE", InfraEng, true, "the BMC answers Redfish, and not IPMI over LAN";
+    BmcIpmiUnsupported = "BMC_IPMI_UNSUPPORTED", InfraEng, false, "the BMC offers no IPMI 2.0 login that muster makes";
+    BmcIpmiLoginFailed = "BMC_IPMI_LOGIN_FAILED", InfraEng, false,
+        "whoever is to use the BMC over IPMI cannot log in there, or not with the level that is needed";
+    BmcIpmiSessionsFull = "BMC_IPMI_SESSIONS_FULL", InfraEng, true, "all IPMI sessions of the BMC stayed taken";
     BmcSiteFieldMissing = "BMC_SITE_FIELD_MISSING", InfraEng, false, "the NetBox site lacks a custom field that BMC configuration needs";
     BmcResetTimeout = "BMC_RESET_TIMEOUT", Onsite, true, "the BMC did not come back after its reset";
     BmcLinkUnsupported = "BMC_LINK_UNSUPPORTED", InfraEng, false, "the BMC offers no way to read the host's links";

@@ -46,6 +46,9 @@ pub struct SiteOptions {
     pub platform_class_activity_ready: bool,
     pub switch_to_ipmi_after_inspection: bool,
     pub restrict_boot: bool,
+    /// BMC configuration ends with a login over IPMI (X1). Off in requests of versions that proved none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prove_ipmi: bool,
     /// NetBox slug of the tag that marks an enrolled host (C7).
     pub ironic_tag: String,
     /// NetBox slug of the tag that says "BMC configuration completed" (B17).

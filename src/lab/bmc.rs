@@ -3,6 +3,7 @@
 mod ami;
 mod dell;
 mod fields;
+pub mod ipmi;
 mod lenovo;
 mod login;
 mod said;

@@ -413,6 +413,7 @@ impl Builder<'_> {
                 settings: BTreeMap::new(),
                 away: None,
                 resets: 0,
+                ipmi_sessions: 0,
             },
             power: Power { on, since: LabTime::ZERO, target: None, request: 0 },
             boots: 0,

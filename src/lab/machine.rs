@@ -119,6 +119,8 @@ pub struct Bmc {
     pub away: Option<(LabTime, LabTime)>,
     /// How often it was reset.
     pub resets: u64,
+    /// Sessions over IPMI, half open ones among them.
+    pub ipmi_sessions: u32,
 }
 
 /// Whose firmware a BMC runs.
@@ -218,6 +220,18 @@ pub enum Quirk {
     NoSettingsAnnotation,
     /// AMI: settings objects take nothing, the resources themselves do (Q22).
     SettingsRefused,
+    /// IPMI over LAN has the cipher suite 3 only.
+    IpmiOnlySuite3,
+    /// IPMI over LAN is on, and answers nothing.
+    IpmiSilent,
+    /// Every session over IPMI is taken.
+    IpmiSessionsFull,
+    /// The first datagram of whoever asks over IPMI is lost.
+    IpmiDropsFirst,
+    /// Nobody gets more than the level USER over IPMI.
+    IpmiUserLevelOnly,
+    /// IPMI over LAN is of before IPMI 2.0.
+    IpmiOldOnly,
 }
 
 /// The settings that a BMC starts the lab with.

@@ -1,9 +1,9 @@
 //! Starts the services of a scenario and keeps them together.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener, UdpSocket as StdSocket};
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinHandle;
 
 use super::build::{self, netbox_token, secret};
@@ -29,6 +29,8 @@ pub struct Lab {
     pub(super) control: SocketAddr,
     /// The port of every BMC, each on its own address.
     pub(super) bmc_port: u16,
+    /// The same for IPMI over LAN, by UDP.
+    pub(super) ipmi_port: u16,
     pub(super) dhcp: DhcpHost,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -38,7 +40,8 @@ impl Lab {
     pub async fn start(scenario: Scenario, speed: f64) -> Result<Lab, LabError> {
         let built = build::build(&scenario)?;
         let addresses: Vec<Ipv4Addr> = built.machines.iter().map(|m| m.bmc.address).collect();
-        let (bmc_port, bmcs) = bind_bmcs(&addresses)?;
+        let (bmc_port, bmcs) = bind_bmcs(&addresses, bind_all)?;
+        let (ipmi_port, ipmis) = bind_bmcs(&addresses, bind_all_udp)?;
         let settings = ironic::Settings {
             pre_create_ports: scenario.ironic.pre_create_ports,
             parse_lldp: scenario.ironic.parse_lldp,
@@ -61,11 +64,12 @@ impl Lab {
             ironic::spawn(&world, ironic_listener, &format!("http://{ironic}")),
             control::spawn(&world, control_listener),
         ];
-        for (name, listener) in names.iter().zip(bmcs) {
+        for ((name, listener), socket) in names.iter().zip(bmcs).zip(ipmis) {
             tasks.push(bmc::serve(&world, name, listener)?);
+            tasks.push(bmc::ipmi::serve(&world, name, socket));
         }
         let dhcp = dhcp_host::serve(&world).await?;
-        Ok(Lab { scenario: Arc::new(scenario), world, netbox, ironic, control, bmc_port, dhcp, tasks })
+        Ok(Lab { scenario: Arc::new(scenario), world, netbox, ironic, control, bmc_port, ipmi_port, dhcp, tasks })
     }
 
     pub fn scenario(&self) -> &Scenario {
@@ -108,6 +112,11 @@ impl Lab {
         self.bmc_port
     }
 
+    /// The UDP port on which every BMC answers IPMI, each on its own address.
+    pub fn ipmi_port(&self) -> u16 {
+        self.ipmi_port
+    }
+
     /// The token of the configuration for muster.
     pub fn netbox_token(&self) -> String {
         netbox_token(self.scenario.netbox.token_version, "muster")
@@ -144,8 +153,14 @@ async fn bind(what: &str) -> Result<(TcpListener, SocketAddr), LabError> {
     Ok((listener, addr))
 }
 
+/// A port, and what is bound at it on each address.
+type Bound<T> = std::io::Result<(u16, Vec<T>)>;
+
 /// Binds every BMC's own address at one port that is free on all of them.
-fn bind_bmcs(addresses: &[Ipv4Addr]) -> Result<(u16, Vec<TcpListener>), LabError> {
+fn bind_bmcs<T>(
+    addresses: &[Ipv4Addr],
+    bind_all: fn(Ipv4Addr, &[Ipv4Addr]) -> Bound<T>,
+) -> Result<(u16, Vec<T>), LabError> {
     let Some(first) = addresses.first() else { return Ok((0, vec![])) };
     let mut last_error = None;
     for _ in 0..20 {
@@ -158,7 +173,7 @@ fn bind_bmcs(addresses: &[Ipv4Addr]) -> Result<(u16, Vec<TcpListener>), LabError
     Err(LabError::Listen { what: format!("the BMC addresses ({first}, …)"), source })
 }
 
-fn bind_all(first: Ipv4Addr, addresses: &[Ipv4Addr]) -> std::io::Result<(u16, Vec<TcpListener>)> {
+fn bind_all(first: Ipv4Addr, addresses: &[Ipv4Addr]) -> Bound<TcpListener> {
     let listener = StdListener::bind((first, 0))?;
     let port = listener.local_addr()?.port();
     let mut listeners = vec![listener];
@@ -170,6 +185,20 @@ fn bind_all(first: Ipv4Addr, addresses: &[Ipv4Addr]) -> std::io::Result<(u16, Ve
         TcpListener::from_std(listener)
     });
     Ok((port, listeners.collect::<std::io::Result<Vec<_>>>()?))
+}
+
+fn bind_all_udp(first: Ipv4Addr, addresses: &[Ipv4Addr]) -> Bound<UdpSocket> {
+    let socket = StdSocket::bind((first, 0))?;
+    let port = socket.local_addr()?.port();
+    let mut sockets = vec![socket];
+    for address in &addresses[1..] {
+        sockets.push(StdSocket::bind((*address, port))?);
+    }
+    let sockets = sockets.into_iter().map(|socket| {
+        socket.set_nonblocking(true)?;
+        UdpSocket::from_std(socket)
+    });
+    Ok((port, sockets.collect::<std::io::Result<Vec<_>>>()?))
 }
 
 /// The nodes that a scenario wants to be there.

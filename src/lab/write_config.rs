@@ -114,6 +114,16 @@ impl Lab {
 
     fn site(&self, site: &SiteScenario) -> Table {
         let addr = self.dhcp.addr();
+        let bmc = table([
+            ("scheme", "http".into()),
+            ("port", i64::from(self.bmc_port).into()),
+            ("ipmi_port", i64::from(self.ipmi_port).into()),
+            ("trust", "anything".into()),
+            ("connect_timeout_s", 5.0.into()),
+            ("timeout_s", 15.0.into()),
+            ("busy_budget_s", self.real(120.0, 3.0, 120.0)),
+            ("reset_budget_s", self.real(600.0, 10.0, 600.0)),
+        ]);
         let mut table_ = table([
             ("ironic", vec![Value::from(self.scenario.ironic.name.as_str())].into()),
             (
@@ -130,19 +140,7 @@ impl Lab {
                 ])
                 .into(),
             ),
-            (
-                "bmc",
-                table([
-                    ("scheme", "http".into()),
-                    ("port", i64::from(self.bmc_port).into()),
-                    ("trust", "anything".into()),
-                    ("connect_timeout_s", 5.0.into()),
-                    ("timeout_s", 15.0.into()),
-                    ("busy_budget_s", self.real(120.0, 3.0, 120.0)),
-                    ("reset_budget_s", self.real(600.0, 10.0, 600.0)),
-                ])
-                .into(),
-            ),
+            ("bmc", bmc.into()),
             ("deadlines", self.deadlines().into()),
         ]);
         for (key, values) in [("gates", &site.gates), ("options", &site.options)] {

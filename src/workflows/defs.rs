@@ -49,6 +49,8 @@ activities! {
     WithdrawBmc = "bmc.withdraw", StagedBmcIn => Changed;
     /// Restarts the host for what is staged; powers it on where it is off (B8).
     RestartHost = "bmc.restart_host", Target => Changed;
+    /// Logs in over IPMI as those who will, and out again; changes nothing (X1).
+    ProveIpmi = "bmc.prove_ipmi", ProveIpmiIn => ProveIpmiOut;
     /// One look at the host's frontend links, as the BMC reports them (L1–L4).
     ReadLinks = "bmc.read_links", PhaseTarget => LinksOut;
     /// The shared prelude: find or create the node, guard it, converge it (E1–E14).
@@ -280,6 +282,25 @@ pub struct ConfigureBmcOut {
     pub satisfied: Vec<String>,
     /// Steps that this vendor or model does not have, with the reason.
     pub skipped: Vec<String>,
+    /// The model takes no monitoring user: nobody is there to log in over IPMI.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_monitoring_user: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProveIpmiIn {
+    #[serde(flatten)]
+    pub target: Target,
+    /// As the monitoring user, with the level USER.
+    pub monitoring: bool,
+    /// As the host's own user, with the level ADMINISTRATOR: Ironic will.
+    pub administrator: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProveIpmiOut {
+    /// Who has logged in, in words.
+    pub proven: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! The BMC's part of an enrollment against the lab: what is asked, what is written, and what is left alone.
 
 mod configure;
+mod ipmi_login;
 mod links;
 mod login;
 mod monitoring_user;
@@ -14,6 +15,7 @@ use muster::activities::env::{ActivityCx, Env};
 use muster::clients::Clients;
 use muster::clients::netbox::NetBox;
 use muster::clients::vault::Vault;
+use muster::config::settings as config;
 use muster::domain::event::Observation;
 use muster::domain::ids::RunId;
 use muster::lab::Lab;
@@ -45,6 +47,11 @@ impl Rig {
 
     /// A lab whose scenario is changed before it starts.
     pub async fn of(change: impl FnOnce(&mut Scenario)) -> Rig {
+        Rig::with(change, |_| {}).await
+    }
+
+    /// The same with other settings than the lab writes.
+    pub async fn with(change: impl FnOnce(&mut Scenario), settle: impl FnOnce(&mut config::Settings)) -> Rig {
         let mut scenario = Scenario::demo().unwrap();
         scenario.hosts.retain(|host| host.name == HOST);
         scenario.faults.clear();
@@ -52,7 +59,9 @@ impl Rig {
         let lab = Lab::start(scenario, 60.0).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let etc = folder.path().join("etc");
-        let settings = Arc::new(muster::config::load(&lab.write_config(&etc).unwrap()).unwrap());
+        let mut settings = muster::config::load(&lab.write_config(&etc).unwrap()).unwrap();
+        settle(&mut settings);
+        let settings = Arc::new(settings);
         let vault = Vault::new(settings.vault.clone());
         let token = vault.resolve(&settings.netbox.token).unwrap();
         let env = Env {

@@ -124,7 +124,13 @@ async fn the_captured_accounts_are_read_and_the_internal_one_is_among_them() {
     let client = tree.client();
     let root = client.root().await.unwrap();
     let found = accounts::read(&client, &root).await.unwrap().unwrap();
-    assert_eq!((found.members.len(), found.password_length()), (3, (Some(13), Some(20))));
+    assert_eq!(
+        (found.members.len(), {
+            let r = found.password_rules();
+            (r.min, r.max)
+        }),
+        (3, (Some(13), Some(20)))
+    );
     assert_eq!(found.of("hostif-internal").unwrap().text("RoleId").as_deref(), Some("HostInterfaceAdministrator"));
 }
 

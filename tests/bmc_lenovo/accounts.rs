@@ -94,7 +94,13 @@ async fn where_accounts_are_created_no_place_is_free_and_where_they_are_places_t
     let rig = fresh(&[]).await;
     let before = listed(&rig).await;
     assert_eq!((before.members.len(), Lenovo.free_place(&before).is_none()), (1, true));
-    assert_eq!(before.password_length(), (Some(10), Some(32)));
+    assert_eq!(
+        {
+            let r = before.password_rules();
+            (r.min, r.max)
+        },
+        (Some(10), Some(32))
+    );
     rig.redfish.post(&before.path, &body).await.unwrap();
     assert!(listed(&rig).await.of("ipmi_exporter").is_some());
 

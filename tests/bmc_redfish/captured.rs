@@ -147,7 +147,13 @@ async fn the_captured_accounts_are_read_with_the_limits_of_their_service() {
     let found = accounts::read(&client, &root).await.unwrap().unwrap();
     assert_eq!(found.members.len(), 2);
     assert!(found.of("svcadmin").is_some() && found.of("SVCADMIN").is_none() && found.have_types());
-    assert_eq!(found.password_length(), (Some(8), Some(20)));
+    assert_eq!(
+        {
+            let r = found.password_rules();
+            (r.min, r.max)
+        },
+        (Some(8), Some(20))
+    );
     let ipmi = fixture("states/supermicro/account-ipmi.json");
     let account = Resource { path: "/a".into(), body: ipmi.as_object().unwrap().clone(), etag: None };
     let wanted = accounts::WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly", typed: true };

@@ -14,7 +14,6 @@ use crate::clients::redfish::dialect::At;
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::host::{HostSystem, find_manager, find_system};
 use crate::clients::redfish::{Credential, Redfish, RedfishOptions, Resource};
-use crate::clients::vault::VaultError;
 use crate::config::settings::SiteSettings;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::host::HostFacts;
@@ -189,40 +188,8 @@ fn base(facts: &HostFacts, site: &SiteSettings, phase: Phase) -> Result<Url, Fai
 
 /// User name and password of an item.
 pub(super) async fn credential(cx: &ActivityCx, item: &str, phase: Phase) -> Result<Credential, Failure> {
-    let vault = &cx.env.vault;
-    let failed = |error: VaultError| vault_failure(&error, item, phase);
-    let username = vault.ask(item, "username").await.map_err(failed)?.expose_secret().to_owned();
-    Ok(Credential { username, password: vault.ask(item, "password").await.map_err(failed)? })
-}
-
-pub(super) fn vault_failure(error: &VaultError, item: &str, phase: Phase) -> Failure {
-    let (code, action) = match error {
-        VaultError::Missing { .. } | VaultError::EnvMissing(_) => (
-            FailureCode::VaultItemMissing,
-            format!("put the item '{item}' with the fields 'username' and 'password' into the vault, then retry"),
-        ),
-        VaultError::Unreadable { .. } | VaultError::TooOpen { .. } | VaultError::Malformed { .. } => {
-            (FailureCode::VaultUnreachable, "mend the vault file, then retry".to_owned())
-        }
-        VaultError::NoAnswer { path, .. } => {
-            (FailureCode::VaultUnreachable, format!("find out why '{}' does not answer, then retry", path.display()))
-        }
-        VaultError::Unwritable { path, .. } => (
-            FailureCode::VaultUnreachable,
-            format!("make '{}' and its folder writable for muster, then retry", path.display()),
-        ),
-        VaultError::ReadOnly { .. } => (
-            FailureCode::VaultItemMissing,
-            format!("put the credential that the BMC is to have where the item '{item}' is looked for, then retry"),
-        ),
-    };
-    let failure = Failure::new(code, phase, error.to_string(), action);
-    // Nobody mends a mode or a line in the seconds between two attempts.
-    if matches!(error, VaultError::Unreadable { .. } | VaultError::NoAnswer { .. }) {
-        failure
-    } else {
-        failure.final_now()
-    }
+    let username = cx.secret(item, "username", phase).await?.expose_secret().to_owned();
+    Ok(Credential { username, password: cx.secret(item, "password", phase).await? })
 }
 
 pub(super) fn store_failure(error: &StoreError, phase: Phase) -> Failure {

@@ -47,12 +47,13 @@ async fn converge(bmc: &Bmc<'_>, wanted: Vec<Wanted>, monitoring: bool) -> Resul
         Some(accounts) => {
             bmc.report_skipped(&accounts.skipped);
             let credential = credential(bmc.cx, &bmc.cx.env.vault.settings().ipmi_item, bmc.phase).await?;
-            ipmi_user::check_policy(bmc, accounts, &credential)?;
+            let rules = dialect.password_rules(parts.at(&bmc.redfish), accounts).await?;
+            ipmi_user::check_policy(bmc, rules, &credential)?;
             Some((accounts, credential))
         }
         None => None,
     };
-    let mut out = ConfigureBmcOut { changed: vec![], satisfied: vec![], skipped: vec![] };
+    let mut out = ConfigureBmcOut { changed: vec![], satisfied: vec![], skipped: vec![], no_monitoring_user: false };
     let at = parts.at(&bmc.redfish);
     for wanted in wanted {
         let done = setting(bmc, dialect, at, &wanted).await?;
@@ -66,6 +67,7 @@ async fn converge(bmc: &Bmc<'_>, wanted: Vec<Wanted>, monitoring: bool) -> Resul
         Some((accounts, credential)) => ipmi_user::ensure(bmc, dialect, accounts, at, credential).await?,
         None => Done::Skipped("the BMC has no accounts to manage".to_owned()),
     };
+    out.no_monitoring_user = matches!(done, Done::Skipped(_));
     note(bmc, &mut out, ipmi_user::LABEL, done);
     let privilege = username.filter(|_| flow.ipmi_privilege).map(|username| Wanted::MonitoringPrivilege { username });
     for wanted in privilege.into_iter().chain([Wanted::IpmiOverLan]) {

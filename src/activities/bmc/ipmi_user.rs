@@ -11,11 +11,16 @@ use sha2::Sha256;
 use super::BMC;
 use super::access::{Bmc, Trouble, store_failure};
 use super::configure::Done;
-use crate::clients::redfish::accounts::{self, Accounts, WantedAccount, creation, differences, mending, types_of};
+use crate::activities::env::ActivityCx;
+use crate::clients::redfish::accounts::{
+    self, Accounts, PasswordRules, WantedAccount, creation, differences, mending, types_of,
+};
 use crate::clients::redfish::dialect::{At, Dialect};
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::{Credential, Resource};
 use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::phase::Phase;
+use crate::workflows::defs::Target;
 
 /// The word in messages and in the change list.
 pub(super) const LABEL: &str = "IPMI user";
@@ -23,14 +28,16 @@ pub(super) const LABEL: &str = "IPMI user";
 /// Sensors need no more, and a credential that is on every host should give no more.
 const ROLE: &str = "ReadOnly";
 
+/// In place of what is remembered of the last write: it is known to be wrong. No digest reads so.
+const DOUBTED: &str = "doubted";
+
 /// The longest name and password of IPMI 2.0.
 const NAME_MAX: usize = 16;
 const PASSWORD_MAX: u64 = 20;
 
 /// Whether name and password are any that the BMC takes; found before anything is written (C-26).
-pub(super) fn check_policy(bmc: &Bmc<'_>, accounts: &Accounts, credential: &Credential) -> Result<(), Failure> {
-    let (min, max) = accounts.password_length();
-    let Some(why) = unfit(&credential.username, credential.password.expose_secret(), min, max) else { return Ok(()) };
+pub(super) fn check_policy(bmc: &Bmc<'_>, rules: PasswordRules, credential: &Credential) -> Result<(), Failure> {
+    let Some(why) = unfit(&credential.username, credential.password.expose_secret(), rules) else { return Ok(()) };
     let item = &bmc.cx.env.vault.settings().ipmi_item;
     Err(bmc.fail(
         FailureCode::BmcPasswordPolicy,
@@ -40,17 +47,13 @@ pub(super) fn check_policy(bmc: &Bmc<'_>, accounts: &Accounts, credential: &Cred
 }
 
 /// Why a name or password fits no BMC with these limits. Says the limit and never the secret.
-fn unfit(name: &str, password: &str, min: Option<u64>, max: Option<u64>) -> Option<String> {
-    let (min, max) = (min.unwrap_or(1), max.map_or(PASSWORD_MAX, |max| max.min(PASSWORD_MAX)));
+fn unfit(name: &str, password: &str, rules: PasswordRules) -> Option<String> {
     if name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(|b| b.is_ascii_graphic()) {
         return Some(format!("its name '{name}' is not 1 to {NAME_MAX} printable ASCII characters"));
     }
-    if !password.bytes().all(|b| b.is_ascii_graphic()) {
-        return Some("its password has other characters than printable ASCII".to_owned());
-    }
-    let length = password.len() as u64;
-    (!(min..=max).contains(&length))
-        .then(|| format!("its password has {length} characters, {min} to {max} are allowed"))
+    let max = rules.max.map_or(PASSWORD_MAX, |max| max.min(PASSWORD_MAX));
+    let why = PasswordRules { max: Some(max), ..rules }.why_not(password)?;
+    Some(format!("of its password: {why}"))
 }
 
 /// Creates or mends the account (B10). Writes nothing where it is right and proven.
@@ -99,6 +102,15 @@ pub(super) async fn ensure(
     bmc.cx.wrote(BMC, &bmc.target.host, LABEL, before, after);
     user.prove_after_write(&account).await?;
     Ok(Done::Changed)
+}
+
+/// Makes the next run write the account anew: a login over IPMI has shown that its password is another one.
+pub(super) async fn doubt(cx: &ActivityCx, target: &Target, phase: Phase) -> Result<(), Failure> {
+    cx.env.store.put_meta(&key(target), DOUBTED).await.map_err(|error| store_failure(&error, phase))
+}
+
+fn key(target: &Target) -> String {
+    format!("bmc.ipmi_user.{}", target.netbox_id)
 }
 
 struct User<'a> {
@@ -181,11 +193,14 @@ impl User<'_> {
 
     /// Whether the account is known to have the vault's password, without writing it.
     async fn is_proven(&self, account: &Resource) -> Result<bool, Trouble> {
+        let kept =
+            self.bmc.cx.env.store.get_meta(&self.key()).map_err(|error| store_failure(&error, self.bmc.phase))?;
+        if kept.as_deref() == Some(DOUBTED) {
+            return Ok(false);
+        }
         if may_use_redfish(account) {
             return Ok(self.logs_in().await?);
         }
-        let kept =
-            self.bmc.cx.env.store.get_meta(&self.key()).map_err(|error| store_failure(&error, self.bmc.phase))?;
         Ok(kept.as_deref() == Some(&*self.digest(account)))
     }
 
@@ -208,7 +223,7 @@ impl User<'_> {
     }
 
     fn key(&self) -> String {
-        format!("bmc.ipmi_user.{}", self.bmc.target.netbox_id)
+        key(self.bmc.target)
     }
 
     /// Tells nothing of the password to whoever does not know the BMC's own.
@@ -243,6 +258,10 @@ fn may_use_redfish(account: &Resource) -> bool {
 mod tests {
     use super::*;
 
+    fn limits(min: Option<u64>, max: Option<u64>) -> PasswordRules {
+        PasswordRules { min, max, ..PasswordRules::default() }
+    }
+
     /// Case: C-26
     #[test]
     fn a_password_that_a_bmc_would_cut_or_refuse_is_found_and_never_shown() {
@@ -253,11 +272,11 @@ mod tests {
             ("twenty-characters-ok", true),
         ];
         for (password, fits) in table {
-            let why = unfit("ipmi_exporter", password, Some(8), Some(20));
+            let why = unfit("ipmi_exporter", password, limits(Some(8), Some(20)));
             assert_eq!(why.is_none(), fits, "{password}");
             assert!(why.is_none_or(|why| !why.contains(password)), "{password}");
         }
-        assert!(unfit("ipmi_exporter", "twenty-one-characters", None, Some(127)).unwrap().contains("1 to 20"));
-        assert!(unfit("a-name-that-is-too-long", "good-enough", None, None).is_some());
+        assert!(unfit("ipmi_exporter", "twenty-one-characters", limits(None, Some(127))).unwrap().contains("1 to 20"));
+        assert!(unfit("a-name-that-is-too-long", "good-enough", limits(None, None)).is_some());
     }
 }

@@ -10,11 +10,12 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::BMC;
-use super::access::{Bmc, Parts, Trouble, credential, vault_failure};
+use super::access::{Bmc, Parts, Trouble, credential};
 use super::flow::{Flow, word};
 use super::{reset_due, wrong_tries};
+use crate::activities::vault;
 use crate::clients::redfish::accounts;
-use crate::clients::redfish::dialect::Dialect;
+use crate::clients::redfish::dialect::{At, Dialect};
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::{Credential, Redfish, Resource};
 use crate::domain::failure::{Failure, FailureCode};
@@ -106,10 +107,10 @@ impl Setup<'_> {
         let redfish = self.bmc.redfish.as_user(factory.clone());
         redfish.prefer(self.dialect.first_form());
         let account = match self.bmc.parts_by(&redfish, self.root).await {
-            Ok(_) => {
+            Ok(parts) => {
                 // A login that succeeds ends the BMC's own counting.
                 wrong_tries::forget(self.bmc.cx, self.bmc.target, self.bmc.phase).await?;
-                self.account(&redfish, &wanted).await?
+                self.account(&redfish, &parts, &wanted).await?
             }
             Err(RedfishError::PasswordChangeRequired { account, .. }) => {
                 self.forced_account(&factory, &wanted.username, account.as_deref())?
@@ -193,7 +194,7 @@ impl Setup<'_> {
     }
 
     /// The account of the vault's user, as the factory's user sees the accounts; and whether the password fits it.
-    async fn account(&self, redfish: &Redfish, wanted: &Credential) -> Result<String, Trouble> {
+    async fn account(&self, redfish: &Redfish, parts: &Parts, wanted: &Credential) -> Result<String, Trouble> {
         let accounts = accounts::read(redfish, self.root).await?;
         let missing = || {
             let (host, item, user) = (&self.bmc.target.host, &self.bmc.item, &wanted.username);
@@ -205,11 +206,9 @@ impl Setup<'_> {
         };
         let accounts = accounts.ok_or_else(missing)?;
         let account = accounts.of(&wanted.username).ok_or_else(missing)?;
-        let length = wanted.password.expose_secret().len() as u64;
-        let (min, max) = accounts.password_length();
-        if length < min.unwrap_or(1) || max.is_some_and(|max| length > max) {
-            let most = max.map_or("any number".to_owned(), |max| max.to_string());
-            let why = format!("it has {length} characters, {} to {most} are allowed", min.unwrap_or(1));
+        let at = At { redfish, root: self.root, system: &parts.system, manager: &parts.manager };
+        let rules = self.dialect.password_rules(at, &accounts).await?;
+        if let Some(why) = rules.why_not(wanted.password.expose_secret()) {
             return Err(self.policy(&why).into());
         }
         Ok(account.path.clone())
@@ -250,7 +249,7 @@ impl Setup<'_> {
         match self.bmc.cx.env.vault.ask(&self.bmc.item, NEXT).await {
             Ok(next) => Ok(Some(next)),
             Err(VaultError::Missing { .. } | VaultError::EnvMissing(_)) => Ok(None),
-            Err(error) => Err(vault_failure(&error, &self.bmc.item, self.bmc.phase)),
+            Err(error) => Err(vault::failure(&error, self.bmc.phase)),
         }
     }
 
@@ -262,7 +261,7 @@ impl Setup<'_> {
 
     async fn put(&self, fields: crate::clients::vault::Fields) -> Result<(), Failure> {
         let Bmc { cx, item, phase, .. } = self.bmc;
-        cx.env.vault.put(item, fields).await.map_err(|error| vault_failure(&error, item, *phase))
+        cx.env.vault.put(item, fields).await.map_err(|error| vault::failure(&error, *phase))
     }
 
     fn refused(&self, error: &RedfishError, missing: &Failure) -> Failure {
@@ -327,7 +326,7 @@ async fn make(bmc: &Bmc<'_>, dialect: &dyn Dialect) -> Result<Credential, Failur
     let fields =
         vec![("username", Some(SecretString::from(made.username.clone()))), ("password", Some(made.password.clone()))];
     let kept = bmc.cx.env.vault.put(&bmc.item, fields).await;
-    kept.map_err(|error| vault_failure(&error, &bmc.item, bmc.phase))?;
+    kept.map_err(|error| vault::failure(&error, bmc.phase))?;
     bmc.cx.note(BMC, format!("made a password for the item '{}' of the vault", bmc.item));
     Ok(made)
 }

@@ -45,8 +45,7 @@ pub(super) fn check(cx: &ActivityCx, target: &Target, phase: Phase, item: &str) 
         FailureCode::BmcAuthFailed,
         phase,
         format!(
-            "the BMC of '{}' refused the item '{item}' of the vault {} times in the last {} min: not tried again, so that \
-             it locks nobody out",
+            "the BMC of '{}' refused {} logins in the last {} min: not tried again, so that it locks nobody out",
             target.host,
             tries.len(),
             WINDOW.as_secs() / 60

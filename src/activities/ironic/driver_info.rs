@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::common::Desk;
-use super::failure::of_vault;
+use crate::activities::vault;
 use crate::clients::ironic::Ironic;
 use crate::clients::vault::VaultError;
 use crate::config::settings::BmcSettings;
@@ -69,7 +69,8 @@ impl Desk {
         let vault = &self.cx.env.vault;
         let item = vault.bmc_item(&self.host);
         let failed = |e: VaultError| {
-            of_vault(&e, self.phase, &format!("the BMC credential of '{}' cannot be read: {e}", self.host))
+            let message = format!("the BMC credential of '{}' cannot be read: {e}", self.host);
+            Failure { message, ..vault::failure(&e, self.phase) }
         };
         // The name of an account is no secret; it stands in Ironic in the clear.
         let username = vault.ask(&item, "username").await.map_err(failed)?.expose_secret().to_owned();
@@ -221,6 +222,7 @@ mod tests {
             busy_budget: Duration::from_secs(1),
             reset_budget: Duration::from_secs(1),
             syslog_port: 514,
+            ipmi_port: 623,
             bios: Default::default(),
         }
     }

@@ -1,9 +1,9 @@
 //! What Ironic's refusals mean for a run: code, owner, action.
 
+use crate::activities::vault;
 use crate::clients::http::HttpError;
 use crate::clients::ironic::{ConflictKind, Ironic, IronicError};
 use crate::clients::keystone::KeystoneError;
-use crate::clients::vault::VaultError;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
 
@@ -86,7 +86,9 @@ pub(super) fn of(ironic: &Ironic, error: IronicError, phase: Phase, doing: &str)
             format!("correct the Keystone account in {section}: name, domain, password, scope and role"),
         ),
         IronicError::Keystone(KeystoneError::Http(e)) => of_http(e, &fail, "Keystone", &section),
-        IronicError::Keystone(KeystoneError::Vault(e)) | IronicError::Vault(e) => of_vault(e, phase, &message),
+        IronicError::Keystone(KeystoneError::Vault(e)) | IronicError::Vault(e) => {
+            Failure { message, ..vault::failure(e, phase) }
+        }
         IronicError::Keystone(e @ KeystoneError::Unexpected { .. }) if e.is_transient() => {
             fail(IronicUnreachable, "look at Keystone's log, then retry".into())
         }
@@ -121,33 +123,4 @@ fn of_http(error: &HttpError, fail: &dyn Fn(FailureCode, String) -> Failure, hos
             format!("check that Ironic itself answers at {host} and nothing stands between"),
         ),
     }
-}
-
-/// A secret that cannot be had. The vault's own sentence names place, item and field.
-pub(super) fn of_vault(error: &VaultError, phase: Phase, message: &str) -> Failure {
-    let (code, action) = match error {
-        VaultError::Missing { item, field, place } => {
-            (FailureCode::VaultItemMissing, format!("add '{field}' to '{item}' of the vault ({place}), then retry"))
-        }
-        VaultError::EnvMissing(name) => {
-            (FailureCode::VaultItemMissing, format!("start muster with the environment variable '{name}' set"))
-        }
-        VaultError::Unreadable { path, .. } => {
-            (FailureCode::VaultUnreachable, format!("make '{}' readable for muster's user", path.display()))
-        }
-        VaultError::NoAnswer { path, .. } => {
-            (FailureCode::VaultUnreachable, format!("find out why '{}' does not answer, then retry", path.display()))
-        }
-        VaultError::TooOpen { path, .. } => {
-            (FailureCode::VaultUnreachable, format!("close the file to others: chmod 600 '{}'", path.display()))
-        }
-        VaultError::Malformed { path, .. } => (FailureCode::VaultUnreachable, format!("correct '{}'", path.display())),
-        VaultError::Unwritable { path, .. } => {
-            (FailureCode::VaultUnreachable, format!("make '{}' writable for muster's user", path.display()))
-        }
-        VaultError::ReadOnly { item } => {
-            (FailureCode::VaultItemMissing, format!("put '{item}' into muster's environment, then retry"))
-        }
-    };
-    Failure::new(code, phase, message, action)
 }

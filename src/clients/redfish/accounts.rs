@@ -29,6 +29,41 @@ pub struct WantedAccount {
     pub typed: bool,
 }
 
+/// What a BMC demands of a password, as far as it says. What it says nothing of it may refuse all the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PasswordRules {
+    pub min: Option<u64>,
+    pub max: Option<u64>,
+    pub letter: bool,
+    pub upper: bool,
+    pub digit: bool,
+    /// Something that is neither letter nor digit.
+    pub mark: bool,
+}
+
+impl PasswordRules {
+    /// Why a password does not fit. Says the rule and never the password.
+    pub fn why_not(&self, password: &str) -> Option<String> {
+        let (length, min) = (password.len() as u64, self.min.unwrap_or(1));
+        if length < min || self.max.is_some_and(|max| length > max) {
+            let most = self.max.map_or("any number".to_owned(), |max| max.to_string());
+            return Some(format!("it has {length} characters, {min} to {most} are allowed"));
+        }
+        if !password.bytes().all(|b| b.is_ascii_graphic()) {
+            return Some("it has other characters than printable ASCII".to_owned());
+        }
+        let has = |kind: fn(&u8) -> bool| password.as_bytes().iter().any(kind);
+        let lacks = [
+            (self.letter && !has(u8::is_ascii_alphabetic), "letter"),
+            (self.upper && !has(u8::is_ascii_uppercase), "upper case letter"),
+            (self.digit && !has(u8::is_ascii_digit), "digit"),
+            (self.mark && !has(u8::is_ascii_punctuation), "mark"),
+        ];
+        let lacks: Vec<&str> = lacks.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what).collect();
+        (!lacks.is_empty()).then(|| format!("it has no {}, and the BMC says that it wants one", lacks.join(" and no ")))
+    }
+}
+
 /// Reads the accounts; `None` where the BMC has no accounts to speak of.
 pub async fn read(redfish: &Redfish, root: &Resource) -> Result<Option<Accounts>, RedfishError> {
     // Some AMI firmware loses its root's links until the BMC is reset (Q36).
@@ -65,10 +100,10 @@ impl Accounts {
         self.members.iter().any(|account| account.at("AccountTypes").is_some_and(Value::is_array))
     }
 
-    /// The shortest and longest password that the BMC says it takes.
-    pub fn password_length(&self) -> (Option<u64>, Option<u64>) {
+    /// What the standard's account service says of passwords: their length.
+    pub fn password_rules(&self) -> PasswordRules {
         let limit = |name| self.service.number(name).filter(|n| *n > 0);
-        (limit("MinPasswordLength"), limit("MaxPasswordLength"))
+        PasswordRules { min: limit("MinPasswordLength"), max: limit("MaxPasswordLength"), ..PasswordRules::default() }
     }
 }
 
@@ -146,6 +181,30 @@ mod tests {
 
     fn wanted() -> WantedAccount {
         WantedAccount { username: "ipmi_exporter".into(), role: "ReadOnly", typed: true }
+    }
+
+    /// Case: C-26
+    #[test]
+    fn a_password_is_held_against_what_the_bmc_says_and_never_shown() {
+        let all = PasswordRules { min: Some(10), max: Some(20), letter: true, upper: true, digit: true, mark: true };
+        let table = [
+            (&all, "Right-one-17", None),
+            (&all, "Short-1", Some("7 characters, 10 to 20")),
+            (&all, "Much-longer-than-all-1", Some("22 characters")),
+            (&all, "right-one-17", Some("no upper case letter")),
+            (&all, "Right-one-two", Some("no digit")),
+            (&all, "RightOneTwo17", Some("no mark")),
+            (&all, "0123456789", Some("no letter and no upper case letter and no mark")),
+            (&all, "Right-\u{f6}ne-17", Some("printable ASCII")),
+            (&PasswordRules::default(), "x", None),
+            (&PasswordRules::default(), "", Some("0 characters, 1 to any number")),
+        ];
+        for (rules, password, why) in table {
+            let told = rules.why_not(password);
+            assert_eq!(told.is_some(), why.is_some(), "{password}: {told:?}");
+            assert!(why.is_none_or(|why| told.as_ref().unwrap().contains(why)), "{password}: {told:?}");
+            assert!(password.len() < 2 || told.is_none_or(|told| !told.contains(password)), "{password}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use super::accounts::{self, Accounts};
+use super::accounts::{self, Accounts, PasswordRules};
 use super::condition::FirstForm;
 use super::converge::{Located, Wanted};
 use super::dialect::{Asked, At, Change, Dialect, Job, Staged, Staging};
@@ -64,6 +64,16 @@ impl Dialect for Dell {
             let is_place = account.id().parse().is_ok_and(|n: u64| FREE_PLACES.contains(&n));
             is_place && account.text("UserName").is_none() && account.flag("Enabled") == Some(false)
         })
+    }
+
+    /// It has more of them among its attributes.
+    fn password_rules<'a>(&'a self, at: At<'a>, accounts: &'a Accounts) -> Asked<'a, PasswordRules> {
+        Box::pin(settings::password_rules(at, accounts))
+    }
+
+    /// It is lit all the while, and blinks to show the host.
+    fn resting_led(&self) -> &'static str {
+        "Lit"
     }
 
     fn not_ready<'a>(&'a self, at: At<'a>) -> Asked<'a, Option<String>> {

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::accounts::{self, Accounts};
+use super::accounts::{self, Accounts, PasswordRules};
 use super::condition::FirstForm;
 use super::converge::{Located, Wanted};
 use super::error::RedfishError;
@@ -67,6 +67,16 @@ pub trait Dialect: Send + Sync {
     /// interfaces, and writes the same word to each.
     fn has_account_types(&self) -> bool {
         true
+    }
+
+    /// What a BMC says that it demands of a password.
+    fn password_rules<'a>(&'a self, _at: At<'a>, accounts: &'a Accounts) -> Asked<'a, PasswordRules> {
+        Box::pin(async move { Ok(accounts.password_rules()) })
+    }
+
+    /// How `IndicatorLED` reads while nobody is shown the host by it.
+    fn resting_led(&self) -> &'static str {
+        "Off"
     }
 
     /// Why a BMC that answers is not ready to be written to yet; `None`: it is. Asked after a reset and before anything is

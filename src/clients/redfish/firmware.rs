@@ -54,8 +54,13 @@ async fn rules(
     let place = locations.iter().find(english).or(locations.first());
     let Some(path) = place.and_then(|entry| link_of(&entry["Uri"])) else { return Ok(BTreeMap::new()) };
     let Some(registry) = found(redfish.get(&path).await)? else { return Ok(BTreeMap::new()) };
+    Ok(rules_of(&registry, names))
+}
+
+/// What a registry says of some attributes.
+pub(super) fn rules_of(registry: &Resource, names: &[String]) -> BTreeMap<String, Rule> {
     let entries = registry.at("/RegistryEntries/Attributes").and_then(Value::as_array);
-    Ok(entries.into_iter().flatten().filter_map(rule_of).filter(|(name, _)| names.contains(name)).collect())
+    entries.into_iter().flatten().filter_map(rule_of).filter(|(name, _)| names.contains(name)).collect()
 }
 
 /// The resource that says where a registry is: by its name, else by what the collection lists (names there may have

@@ -4,7 +4,7 @@ mod boot;
 
 use serde_json::{Value, json};
 
-use super::accounts::Accounts;
+use super::accounts::{Accounts, PasswordRules};
 use super::condition::FirstForm;
 use super::converge::{Located, Spot, Wanted, standard_ntp};
 use super::dialect::{Asked, At, Change, Dialect, Job, Staged, Staging};
@@ -32,6 +32,13 @@ impl Dialect for Lenovo {
 
     fn reset_type(&self) -> &'static str {
         "GracefulRestart"
+    }
+
+    /// Complexity is one switch; a letter and a digit are what it means on every firmware.
+    fn password_rules<'a>(&'a self, _at: At<'a>, accounts: &'a Accounts) -> Asked<'a, PasswordRules> {
+        let complex = accounts.service.flag("/Oem/Lenovo/ComplexPassword") == Some(true);
+        let rules = PasswordRules { letter: complex, digit: complex, ..accounts.password_rules() };
+        Box::pin(async move { Ok(rules) })
     }
 
     fn locate<'a>(&'a self, at: At<'a>, wanted: &'a Wanted) -> Asked<'a, Located> {

@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 use self::said::list;
 use self::state::State;
 use super::Reply;
+use super::ipmi;
 use super::login::{self, SESSIONS, Sessions};
 use super::said::Refusal;
+use super::settings::User;
 use super::tree::{Effect, Tree, View};
 use super::users::{self, ACCOUNTS};
 use crate::lab::clock::LabTime;
@@ -103,6 +105,11 @@ impl Tree for Ami {
             members.retain(|key, _| !["Id", "Name", "@odata.etag", "UefiDevicePath"].contains(&key.as_str()));
         }
         member
+    }
+
+    /// One table for all, whatever the types say.
+    fn ipmi_level(&self, _machine: &Machine, _number: u32, user: &User) -> Option<u8> {
+        ipmi::level_of_role(&user.role)
     }
 
     fn resource(&self, view: &View<'_>, sessions: &Sessions, path: &str) -> Option<Value> {

@@ -15,8 +15,10 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::Reply;
+use super::ipmi;
 use super::login::{self, Sessions};
 use super::said::Refusal;
+use super::settings::User;
 use super::tree::{Effect, Tree, View, described, list};
 use crate::lab::clock::LabTime;
 use crate::lab::machine::{Machine, Quirk};
@@ -69,6 +71,17 @@ impl Tree for Dell {
 
     fn precondition_of_post(&self, machine: &Machine, _: &str, given: Option<&str>) -> Result<(), Refusal> {
         if machine.has(Quirk::Idrac10) && given.is_some() { Err(Refusal::precondition()) } else { Ok(()) }
+    }
+
+    /// A right of its own, whatever the role (Q47).
+    fn ipmi_level(&self, machine: &Machine, number: u32, _user: &User) -> Option<u8> {
+        let dell = state::Dell::of(machine);
+        match dell.attributes.get(&format!("Users.{number}.IpmiLanPrivilege"))?.as_str()? {
+            "Administrator" => Some(ipmi::ADMINISTRATOR),
+            "Operator" => Some(ipmi::OPERATOR),
+            "User" => Some(ipmi::USER),
+            _ => None,
+        }
     }
 
     fn resource(&self, view: &View<'_>, sessions: &Sessions, path: &str) -> Option<Value> {

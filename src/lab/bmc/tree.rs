@@ -8,10 +8,11 @@ use sha2::{Digest, Sha256};
 use super::Reply;
 use super::ami::Ami;
 use super::dell::Dell;
+use super::ipmi;
 use super::lenovo::Lenovo;
 use super::login::Sessions;
 use super::said::Refusal;
-use super::settings::Settings;
+use super::settings::{Settings, User};
 use super::supermicro::Supermicro;
 use crate::lab::clock::LabTime;
 use crate::lab::machine::{Machine, PowerAction, Vendor};
@@ -61,6 +62,14 @@ pub(super) trait Tree: Sync {
     /// Whether a user whose credential is right may make this request now: no, where a password has to be changed first.
     fn admit(&self, _machine: &mut Machine, _user: &str, _method: &Method, _path: &str) -> Result<(), Refusal> {
         Ok(())
+    }
+
+    /// The level that an account may have over IPMI; `None`: IPMI is not for it. The administrator that the BMC left the
+    /// factory with may use everything.
+    fn ipmi_level(&self, machine: &Machine, _number: u32, user: &User) -> Option<u8> {
+        let is_first = user.name == machine.bmc.vendor.factory_login().0;
+        let may = is_first || user.types.iter().any(|word| word == "IPMI");
+        may.then(|| ipmi::level_of_role(&user.role))?
     }
 
     /// The body of a refusal. A text is a page.

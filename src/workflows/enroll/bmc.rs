@@ -31,23 +31,38 @@ const PARTS: u32 = 16;
 impl<C: Cx> Enrollment<C> {
     /// Converges the settings of a BMC in the order of B2; what was changed.
     pub(super) async fn configure_bmc(&self, bmc: &PrepareBmcOut) -> Result<Vec<String>, ActivityError> {
-        if !bmc.stages {
-            return self.configure_part(bmc, BmcPart::Whole).await;
-        }
-        let mut changed = self.configure_part(bmc, BmcPart::Settings).await?;
-        changed.extend(self.stage_bmc().await?);
-        changed.extend(self.configure_part(bmc, BmcPart::Monitoring).await?);
+        let mut changed = Vec::new();
+        let last = if bmc.stages {
+            changed.extend(self.configure_part(bmc, BmcPart::Settings).await?.changed);
+            changed.extend(self.stage_bmc().await?);
+            self.configure_part(bmc, BmcPart::Monitoring).await?
+        } else {
+            self.configure_part(bmc, BmcPart::Whole).await?
+        };
+        changed.extend(last.changed);
+        self.prove_ipmi(!last.no_monitoring_user).await?;
         Ok(changed)
     }
 
-    async fn configure_part(&self, bmc: &PrepareBmcOut, part: BmcPart) -> Result<Vec<String>, ActivityError> {
+    /// Where the site asks for it: whoever is to log in over IPMI does so once (X1).
+    async fn prove_ipmi(&self, monitoring: bool) -> Result<(), ActivityError> {
+        let options = &self.request.options;
+        let administrator = options.ironic_enrol && options.switch_to_ipmi_after_inspection;
+        if !options.prove_ipmi || !monitoring && !administrator {
+            return Ok(());
+        }
+        let input = ProveIpmiIn { target: self.target.clone(), monitoring, administrator };
+        self.ask::<ProveIpmi>(PHASE, 600, input).await.map(drop)
+    }
+
+    async fn configure_part(&self, bmc: &PrepareBmcOut, part: BmcPart) -> Result<ConfigureBmcOut, ActivityError> {
         let input = ConfigureBmcIn {
             target: self.target.clone(),
             vendor: bmc.vendor.clone(),
             restrict_boot: self.request.options.restrict_boot,
             part,
         };
-        Ok(self.ask::<ConfigureBmc>(PHASE, 1800, input).await?.changed)
+        self.ask::<ConfigureBmc>(PHASE, 1800, input).await
     }
 
     /// Stages firmware attributes and boot order, and waits until the host has booted with them. Rounds: what was staged by

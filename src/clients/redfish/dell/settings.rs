@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::clients::redfish::accounts::{Accounts, PasswordRules};
 use crate::clients::redfish::converge::{Located, Spot, Wanted, standard_ntp};
 use crate::clients::redfish::dialect::At;
 use crate::clients::redfish::error::RedfishError;
@@ -43,6 +44,25 @@ async fn attributes(at: At<'_>) -> Result<Option<Resource>, RedfishError> {
         return Ok(Some(resource));
     }
     found(at.redfish.get(&format!("{}/Attributes", at.manager.path.trim_end_matches('/'))).await)
+}
+
+/// What the attributes say of passwords, beside their length. Where they cannot be read, the length is all that is known.
+pub(super) async fn password_rules(at: At<'_>, accounts: &Accounts) -> Result<PasswordRules, RedfishError> {
+    let rules = accounts.password_rules();
+    let attributes = match attributes(at).await {
+        Ok(resource) => resource.and_then(|resource| resource.at("Attributes")?.as_object().cloned()),
+        Err(error) if error.is_of_one_resource() => None,
+        Err(error) => return Err(error),
+    };
+    let Some(attributes) = attributes else { return Ok(rules) };
+    let on =
+        |name: &str| attributes.get(name).and_then(text_of).is_some_and(|word| word.eq_ignore_ascii_case("Enabled"));
+    Ok(PasswordRules {
+        upper: on("Security.1.PasswordRequireUpperCase"),
+        digit: on("Security.1.PasswordRequireNumbers"),
+        mark: on("Security.1.PasswordRequireSymbols"),
+        ..rules
+    })
 }
 
 /// The attributes that make a setting, with the values they are to have.

@@ -13,7 +13,7 @@ use super::boot::{device_of, options, order_of, reference_of};
 use super::jobs;
 use crate::clients::redfish::dialect::{At, BootChange, Change, Staged, job_of};
 use crate::clients::redfish::error::RedfishError;
-use crate::clients::redfish::firmware::settings_object;
+use crate::clients::redfish::firmware::{self, settings_object};
 use crate::clients::redfish::resource::Resource;
 use crate::clients::redfish::standard::{found, linked};
 use crate::domain::bios::{Bios, Rule};
@@ -53,17 +53,7 @@ async fn rules(at: At<'_>, bios: &Resource, names: &[String]) -> Result<BTreeMap
     {
         registry = found(at.redfish.get(path).await)?;
     }
-    let entries = registry.as_ref().and_then(|r| r.at("/RegistryEntries/Attributes")).and_then(Value::as_array);
-    let mut rules = BTreeMap::new();
-    for entry in entries.into_iter().flatten() {
-        let Some(name) = entry["AttributeName"].as_str().filter(|name| names.iter().any(|n| n == name)) else {
-            continue;
-        };
-        let values = entry["Value"].as_array().into_iter().flatten();
-        let values = values.filter_map(|value| Some(value["ValueName"].as_str()?.to_owned())).collect();
-        rules.insert(name.to_owned(), Rule { read_only: entry["ReadOnly"] == true, values });
-    }
-    Ok(rules)
+    Ok(registry.map_or_else(BTreeMap::new, |registry| firmware::rules_of(&registry, names)))
 }
 
 /// Stages a change, or the first part of it where the iDRAC takes no more at once.
