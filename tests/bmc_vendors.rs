@@ -101,6 +101,27 @@ fn a_host_of_each_vendor_is_enrolled_from_the_factory_and_a_second_run_writes_no
     }
 }
 
+/// Proves: B20. It authenticates with each request, so there is no session to be left; none is over IPMI either.
+#[test]
+fn a_whole_run_opens_no_session_that_it_does_not_close() {
+    for vendor in [Vendor::Supermicro, Vendor::Lenovo, Vendor::Dell, Vendor::Ami] {
+        let site = of_vendor(vendor, &[]);
+        let life = site.begin_sound();
+        let mut request = site.request();
+        request.options.prove_ipmi = true;
+        let run = life.submit(request);
+        let ended = life.wait(run, LIMIT);
+        assert!(matches!(ended, Some(Ended::Run(Outcome::Succeeded { .. }))), "{vendor:?}: {ended:?}");
+        let asked = site.ledger();
+        let of_bmc = |path: &str| asked.iter().filter(|e| e.system == System::Bmc && e.path.contains(path)).count();
+        assert!(of_bmc("/redfish/v1") > 10, "{vendor:?}");
+        assert_eq!(of_bmc("/SessionService"), 0, "{vendor:?}: a session was asked for");
+        assert_eq!((of_bmc("open session"), of_bmc("close session")), (1, 1), "{vendor:?}");
+        assert_eq!(machine(&site).bmc.ipmi_sessions, 0, "{vendor:?}");
+        life.end();
+    }
+}
+
 /// How a host is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Met {

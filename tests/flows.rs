@@ -623,3 +623,24 @@ fn old_runs_are_forgotten_and_live_ones_never() {
     let live: Vec<RunId> = [0x4f2, 0xc31, 0xb21, 0xe27].map(run_id).into();
     assert!(live.iter().all(|id| model.runs.contains_key(id)));
 }
+
+/// Proves: U10
+#[test]
+fn a_key_lights_the_locator_of_the_selected_host_and_of_the_hosts_run() {
+    let mut model = console(100, 32);
+    let host = selected(&model).to_owned();
+    assert_eq!(press(&mut model, "L"), [Effect::Locate { host: host.clone() }]);
+    assert_shows(&model, &format!("asking the BMC of {host}"));
+    update(&mut model, Event::Answered(Ok(format!("the locator of {host} is on"))));
+    assert_shows(&model, &format!("the locator of {host} is on"));
+    let refused = Refused { code: "BMC_UNREACHABLE".into(), message: "no answer".into(), action: "look at it".into() };
+    update(&mut model, Event::Answered(Err(refused)));
+    assert_shows(&model, "look at it");
+    // Nothing that is pasted lights anything.
+    assert!(burst(&mut model, "L L").is_empty());
+    press(&mut model, "esc esc esc");
+    let open = press(&mut model, "enter");
+    assert!(!open.is_empty() || model.run_screen().is_some());
+    let shown = model.run_screen().unwrap().host.clone();
+    assert_eq!(press(&mut model, "L"), [Effect::Locate { host: shown }]);
+}

@@ -341,6 +341,41 @@ fn a_run_killed_while_ironic_inspects_goes_on_where_it_was() {
     assert_eq!(asked, 3, "manage, inspect and provide, each once");
 }
 
+/// Proves: U10. The emulator is of no vendor: what is asked for is the standard's.
+#[test]
+fn locator_and_power_of_an_emulated_bmc_follow_the_commands_and_read_back() {
+    let Some(rigs) = rigs() else { return };
+    let site = Site::new(rigs);
+    let host = "osl1-b07-u15";
+    let redfish = |path: &str| -> Value {
+        let system = site.rigs.ironic["systems"].as_array().unwrap().iter().find(|s| s["name"] == host).unwrap();
+        let user = format!("{}:{}", text(&site.rigs.ironic, "bmc_user"), text(&site.rigs.ironic, "bmc_password"));
+        let url = format!("{}{}", text(&site.rigs.ironic, "redfish_url"), text(system, "redfish_system_id"));
+        let output = Command::new("curl").args(["-fsS", "-u", &user, &url]).output().unwrap();
+        let body: Value = serde_json::from_slice(&output.stdout).unwrap();
+        body[path].clone()
+    };
+    let power = |words: &[&str]| {
+        let ended = site.run(&[&["power", host], words, &["--json"]].concat());
+        assert_eq!(ended.code(), Some(0), "{ended}");
+        ended.events().last().unwrap()["power"].clone()
+    };
+    for (word, led) in [("on", "Blinking"), ("off", "Off")] {
+        let ended = site.run(&["locate", host, word, "--json"]);
+        assert_eq!(ended.code(), Some(0), "{ended}");
+        assert_eq!(redfish("IndicatorLED"), led, "{ended}");
+    }
+    let before = power(&["status"]);
+    assert_eq!(power(&["off", "--hard", "--yes"]), "Off");
+    assert_eq!(redfish("PowerState"), "Off");
+    assert_eq!(power(&["on"]), "On");
+    assert_eq!(redfish("PowerState"), "On");
+    assert_eq!(power(&["cycle", "--yes"]), "On");
+    if before == "Off" {
+        power(&["off", "--hard", "--yes"]);
+    }
+}
+
 /// Proves: P12
 #[test]
 fn a_backfill_writes_what_was_cleared_in_a_real_netbox_and_the_second_one_nothing() {

@@ -99,8 +99,13 @@ pub(super) fn looking(env: &Env, rehearsal: &Rehearsal) -> Env {
 pub(super) fn deployed(store: &Store, request: &EnrollRequest) -> Result<Option<String>, StoreError> {
     let Some(instance) = request.routing.resolve(request.device_class.as_deref()) else { return Ok(None) };
     let Some(node) = store.ironic_ref(instance, &request.host)? else { return Ok(None) };
-    Ok(match &node.instance_uuid {
-        Some(id) => Some(format!("instance '{id}' lives on '{}'", request.host)),
-        None => (node.state == ProvisionState::Active).then(|| format!("'{}' is deployed ('active')", request.host)),
-    })
+    Ok(lives_on(&request.host, node.instance_uuid.as_deref(), &node.state))
+}
+
+/// What lives on a node, in words.
+pub(super) fn lives_on(host: &str, instance: Option<&str>, state: &ProvisionState) -> Option<String> {
+    match instance {
+        Some(id) => Some(format!("instance '{id}' lives on '{host}'")),
+        None => (*state == ProvisionState::Active).then(|| format!("'{host}' is deployed ('active')")),
+    }
 }

@@ -44,6 +44,10 @@ pub enum Command {
     Enroll(Enroll),
     /// Say what an enrollment would read, write and wait for, and change nothing.
     Plan(Plan),
+    /// Light the locator LED of a host, or put it out; without a word the other of what it is.
+    Locate(Locate),
+    /// Read or change the power of a host by its BMC.
+    Power(Power),
     /// Look at runs, and steer them.
     Runs {
         #[command(subcommand)]
@@ -142,6 +146,57 @@ pub struct Plan {
     /// One JSON object a line, one for each host.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Locate {
+    /// NetBox device name.
+    pub host: String,
+    #[arg(default_value = "toggle", value_name = "WHAT")]
+    pub what: LocatorWord,
+    /// One JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LocatorWord {
+    On,
+    Off,
+    Toggle,
+    /// Only look.
+    Status,
+}
+
+#[derive(Debug, Args)]
+pub struct Power {
+    /// NetBox device name.
+    pub host: String,
+    #[arg(default_value = "status", value_name = "WHAT")]
+    pub what: PowerWord,
+    /// Off at once, without asking the operating system to end.
+    #[arg(long)]
+    pub hard: bool,
+    /// Do not ask before the host is interrupted. Not enough for one that somebody uses.
+    #[arg(long)]
+    pub yes: bool,
+    /// The host's name once more: that it is meant although Ironic says that somebody uses it, or cannot say.
+    #[arg(long, value_name = "HOST")]
+    pub deployed: Option<String>,
+    /// One JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PowerWord {
+    /// Only look.
+    Status,
+    On,
+    /// The operating system is asked to end, and what is still on after a minute is put off.
+    Off,
+    /// Off and on again, without asking the operating system.
+    Cycle,
 }
 
 #[derive(Debug, Args)]
@@ -331,6 +386,7 @@ mod tests {
             Retry => Some("muster runs retry 3f2a --json"),
             RetryForced => Some("muster runs retry 3f2a --force-inspection --json"),
             Cancel => Some("muster runs cancel 3f2a --json"),
+            Locate => Some("muster locate gpu-1 toggle --json"),
             Sync => Some("muster inventory sync --json"),
             // What these show is read by commands.
             Enter => Some("muster runs show 3f2a --json"),
@@ -368,6 +424,11 @@ mod tests {
             "muster plan --file rack.txt",
             "muster plan gpu-1 gpu-2 --no-inspection --force-bmc-restart --max-attempts 1 --json",
             "muster plan gpu-1 --force-inspection --node-uuid 6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+            "muster locate gpu-1",
+            "muster locate gpu-1 off --json",
+            "muster power gpu-1",
+            "muster power gpu-1 off --hard --yes --json",
+            "muster power gpu-1 cycle --deployed gpu-1",
             "muster runs show 3f2a",
             "muster runs watch 3f2a --json",
             "muster runs retry 3f2a --force-inspection --json",

@@ -17,6 +17,7 @@ mod log;
 mod open;
 mod output;
 mod plan;
+mod rack;
 mod runs;
 mod story;
 
@@ -62,6 +63,8 @@ async fn dispatch(arguments: Arguments) -> Result<Exit, Ending> {
         Some(Command::Serve) => open::serve(&place).await,
         Some(Command::Enroll(command)) => enroll::enroll(&place, command).await,
         Some(Command::Plan(command)) => plan::plan(&place, command).await,
+        Some(Command::Locate(command)) => rack::locate(&place, command).await,
+        Some(Command::Power(command)) => rack::power(&place, command).await,
         Some(Command::Runs { command }) => runs::runs(&place, command).await,
         Some(Command::Inventory { command }) => inventory::inventory(&place, command).await,
         Some(Command::PlatformClass { command: args::PlatformClass::Backfill(command) }) => {

@@ -21,6 +21,7 @@ pub mod platform_class;
 pub mod proof;
 pub mod provision;
 pub mod queue;
+pub mod rack;
 pub mod request;
 pub mod root_device;
 pub mod run_view;

@@ -31,6 +31,7 @@ pub enum Action {
     Retry,
     RetryForced,
     Cancel,
+    Locate,
     Copy,
     ShowAll,
     Log,
@@ -126,6 +127,7 @@ pub const TABLE: &[Def] = &[
     def(Action::RetryForced, "retry+inspect", "repeat the run with a fresh inspection", &["f"], &[Fleet, Run]).acts().palette().footer(),
     def(Action::Retry, "retry", "repeat the run with the same switches", &["r"], &[Fleet, Run]).acts().palette().footer(),
     def(Action::Cancel, "cancel", "cancel the run under way, after a question", &["x"], &[Fleet, Run]).palette().footer(),
+    def(Action::Locate, "locator", "light the host's locator LED, or put it out", &["L"], &[Fleet, Run]).acts().palette(),
     def(Action::Mark, "mark", "mark the host for a batch, or take the mark off", &["space"], &[Fleet]).footer(),
     def(Action::NextPane, "pane", "give the next pane the focus", &["tab"], &[Fleet, Run]).footer(),
     def(Action::PrevPane, "pane back", "give the pane before the focus", &["shift-tab"], &[Fleet, Run]),
@@ -227,6 +229,7 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
                 None => no_host(),
             },
         },
+        Action::Locate if model.target().is_none() => no_host(),
         Action::Enter if model.fleet.pane == Pane::Table => match model.fleet.host() {
             None => no_host(),
             Some(host) if host.last_run.is_none() => {
@@ -289,7 +292,15 @@ mod tests {
 
     #[test]
     fn what_starts_stops_or_ends_is_guarded_against_bursts() {
-        for action in [Action::Retry, Action::RetryForced, Action::Start, Action::Choose, Action::Quit, Action::Exit] {
+        for action in [
+            Action::Retry,
+            Action::RetryForced,
+            Action::Locate,
+            Action::Start,
+            Action::Choose,
+            Action::Quit,
+            Action::Exit,
+        ] {
             assert!(TABLE.iter().filter(|d| d.action == action).all(|d| d.acts), "{action:?}");
         }
     }

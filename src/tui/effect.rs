@@ -35,6 +35,10 @@ pub enum Effect {
     Cancel {
         run: RunId,
     },
+    /// Make a host's locator LED the other of what it is; what came of it comes as `Event::Answered`.
+    Locate {
+        host: String,
+    },
     /// Read a run from its first record on.
     LoadRun(RunId),
     /// Ask the systems now instead of at their next turn.

@@ -14,6 +14,7 @@ use super::model::host::{Host, LastRun, SystemHealth};
 use crate::app::{App, Fleet, FleetRow, Name, RunSummary, Sorted, SubmitError};
 use crate::domain::event::{Body, RunRecord};
 use crate::domain::ids::RunId;
+use crate::domain::rack::LocatorWish;
 use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunState;
 use crate::store::{RunStatus, StoreError};
@@ -210,6 +211,20 @@ impl Outside {
             Event::Answered(match answer {
                 Ok(()) => Ok(format!("run {} is being cancelled", run.short())),
                 Err(error) => Err(refused("not_cancelled", &error)),
+            })
+        });
+    }
+
+    /// Makes a host's locator LED the other of what it is.
+    pub fn locate(&mut self, host: String) {
+        let app = self.app.clone();
+        self.spawn(async move {
+            Event::Answered(match app.locator(&host, Some(LocatorWish::Toggle)).await {
+                Ok(located) => Ok(format!("the locator of {host} is {}", located.word())),
+                Err(error) => {
+                    let message = format!("the locator of {host}: {error}");
+                    Err(Refused { code: error.code().to_owned(), message, action: error.action() })
+                }
             })
         });
     }

@@ -162,6 +162,7 @@ impl Console {
                 self.outside.retry(run, host, force_inspection, open)
             }
             Effect::Cancel { run } => self.outside.cancel(run),
+            Effect::Locate { host } => self.outside.locate(host),
             Effect::LoadRun(run) => self.outside.load_run(run),
             Effect::SyncNow => self.outside.sync_now(),
             Effect::Copy(text) => self.copy(&text),

@@ -66,7 +66,7 @@ async fn an_operator_who_presses_retry_locks_nobody_out() {
     for _ in 0..3 {
         let failure = prepare(&rig.next_run(), rig.prepare_in(false)).await.unwrap_err();
         assert_eq!(failure.code, FailureCode::BmcAuthFailed);
-        assert!(failure.message.contains("2 times") && failure.action.contains("retry in"), "{failure}");
+        assert!(failure.message.contains("refused 2 logins") && failure.action.contains("retry in"), "{failure}");
     }
     assert!(rig.asked().is_empty());
     let logins = rig.settings().logins;

@@ -109,6 +109,7 @@ fn wants(form: Option<&'static str>, refusal: &'static str) -> impl Fn(&Seen) ->
     }
 }
 
+/// Proves: B20
 #[tokio::test]
 async fn the_ladder_of_preconditions_ends_at_whichever_form_the_bmc_takes() {
     let forms = [Some("W/\"head\""), Some("\"head\""), Some("\"body\""), Some("*")];
@@ -126,6 +127,7 @@ async fn the_ladder_of_preconditions_ends_at_whichever_form_the_bmc_takes() {
     assert!(matches!(error, RedfishError::Precondition { status: 412, .. }), "{error}");
 }
 
+/// Proves: B20
 #[tokio::test]
 async fn the_form_that_worked_is_tried_first_the_next_time() {
     let tree = Tree::start(None, wants(Some("*"), "ami-if-match-failed-412")).await;
@@ -136,6 +138,7 @@ async fn the_form_that_worked_is_tried_first_the_next_time() {
     assert_eq!(tree.lines().len(), first + 1);
 }
 
+/// Proves: B20
 #[tokio::test]
 async fn an_action_never_carries_a_precondition() {
     let tree = Tree::start(None, |seen| {
@@ -148,7 +151,7 @@ async fn an_action_never_carries_a_precondition() {
     client.post("/redfish/v1/Managers/1/Actions/Manager.Reset", &json!({})).await.unwrap();
 }
 
-/// Proves: Z4
+/// Proves: B20, Z4
 #[tokio::test]
 async fn redirects_are_followed_on_the_same_host_with_method_body_and_login() {
     let tree = Tree::start(None, |seen| {
@@ -168,7 +171,7 @@ async fn redirects_are_followed_on_the_same_host_with_method_body_and_login() {
     assert!(last.headers.contains_key("authorization"));
 }
 
-/// Proves: Z4
+/// Proves: B20, Z4
 #[tokio::test]
 async fn a_redirect_elsewhere_is_not_followed_and_gets_no_credential() {
     let other = Tree::captured("supermicro").await;

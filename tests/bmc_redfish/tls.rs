@@ -74,6 +74,7 @@ async fn trouble(address: SocketAddr, trust: Trust) -> Option<TlsTrouble> {
     }
 }
 
+/// Proves: B20
 /// Case: C-35
 #[tokio::test]
 async fn with_the_sites_ca_each_bad_certificate_is_told_for_what_it_is() {
@@ -92,6 +93,7 @@ async fn with_the_sites_ca_each_bad_certificate_is_told_for_what_it_is() {
     assert_eq!(trouble(closes, ca()).await, Some(TlsTrouble::NotTls));
 }
 
+/// Proves: B20
 /// Case: C-35
 #[tokio::test]
 async fn the_platforms_roots_trust_no_bmc_and_a_fingerprint_trusts_exactly_one() {

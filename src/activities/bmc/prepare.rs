@@ -8,6 +8,7 @@ use crate::activities::env::ActivityCx;
 use crate::clients::redfish::Resource;
 use crate::clients::redfish::dialect::Dialect;
 use crate::clients::redfish::vendor::{Detected, Vendor, detect};
+use crate::config::settings::Trust;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
 use crate::workflows::defs::{PrepareBmcIn, PrepareBmcOut};
@@ -33,7 +34,12 @@ async fn look(bmc: &Bmc<'_>, force_restart: bool) -> Result<PrepareBmcOut, Troub
     let user = proven.redfish.user();
     bmc.cx.note(
         BMC,
-        format!("{} '{model}', firmware '{firmware}', at {}: '{user}' works", vendor.label(), bmc.redfish.host()),
+        format!(
+            "{} '{model}', firmware '{firmware}', at {}: '{user}' works{}",
+            vendor.label(),
+            bmc.redfish.host(),
+            unchecked(bmc)
+        ),
     );
     Ok(PrepareBmcOut {
         vendor: vendor.label().to_owned(),
@@ -42,6 +48,16 @@ async fn look(bmc: &Bmc<'_>, force_restart: bool) -> Result<PrepareBmcOut, Troub
         needs_reset: proven.rotated || force_restart || reset_due::is_due(bmc.cx, bmc.target, bmc.phase)?,
         stages: flow.stages(),
     })
+}
+
+/// A site that checks no certificate says so in every run.
+fn unchecked(bmc: &Bmc<'_>) -> &'static str {
+    let settings = &bmc.site.bmc;
+    if settings.scheme == "https" && settings.trust == Trust::Anything {
+        "; its certificate is not checked (the site has trust = \"anything\")"
+    } else {
+        ""
+    }
 }
 
 /// The vendor of a service root, with its dialect. Everything else is refused before the first login.

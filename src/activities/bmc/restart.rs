@@ -68,7 +68,7 @@ async fn restart(bmc: &Bmc<'_>) -> Result<Changed, Trouble> {
 }
 
 /// Presses the power button. A refusal because the host is in that state already is none (409).
-async fn press(bmc: &Bmc<'_>, system: &Resource, kind: &str) -> Result<(), Trouble> {
+pub(super) async fn press(bmc: &Bmc<'_>, system: &Resource, kind: &str) -> Result<(), Trouble> {
     let Some(target) = system.text("/Actions/#ComputerSystem.Reset/target") else {
         return Err(bmc
             .fail(

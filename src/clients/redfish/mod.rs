@@ -16,11 +16,13 @@ pub mod firmware;
 pub mod host;
 pub mod lenovo;
 pub mod links;
+pub mod locator;
 pub mod resource;
 pub mod said;
 pub mod service;
 pub mod standard;
 pub mod supermicro;
+mod turn;
 pub mod vendor;
 
 pub use error::RedfishError;

@@ -1,16 +1,18 @@
 //! Asks one BMC: how requests are dressed, repeated and given up, and how answers are told apart.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 use url::Url;
 
 use super::condition::{FirstForm, IfMatch, ladder};
 use super::error::RedfishError;
 use super::resource::Resource;
 use super::said::{Said, property_refused};
+use super::turn;
 use crate::clients::http::{Answer, Auth, HttpClient, HttpError, HttpOptions, Method, Request};
 use crate::clients::rehearsal::Rehearsal;
 use crate::config::settings::Trust;
@@ -49,7 +51,8 @@ pub struct RedfishOptions {
     pub busy_budget: Duration,
 }
 
-/// A BMC, asked one request at a time: more at once crash some of them (Q55). Lives as long as one activity.
+/// A BMC, asked one request at a time, also by several clients of it: more at once crash some of them (Q55). Lives as long
+/// as one activity.
 ///
 /// Authenticates by Basic with each request, so that no session is left behind. Once the BMC has refused the credential,
 /// nothing more is sent with it: an account is never locked by trying.
@@ -58,6 +61,8 @@ pub struct Redfish {
     credential: Option<Credential>,
     options: RedfishOptions,
     memory: Mutex<Memory>,
+    /// Shared by all clients of this BMC.
+    turns: Arc<Semaphore>,
 }
 
 /// What was learnt of this BMC.
@@ -98,7 +103,8 @@ impl Redfish {
             compression: false,
         };
         let http = HttpClient::new("redfish", base, &http)?.body_max(BODY_MAX);
-        Ok(Redfish { http, credential, options, memory: Mutex::default() })
+        let turns = turn::of(&http.host());
+        Ok(Redfish { http, credential, options, memory: Mutex::default(), turns })
     }
 
     /// The same BMC as a plan asks it: nothing is changed there (G14).
@@ -137,6 +143,7 @@ impl Redfish {
             credential: Some(credential),
             options: self.options.clone(),
             memory: Mutex::new(memory),
+            turns: Arc::clone(&self.turns),
         }
     }
 
@@ -145,7 +152,8 @@ impl Redfish {
     pub fn impatient(&self) -> Redfish {
         let timeout = self.options.timeout.min(Duration::from_secs(10));
         let options = RedfishOptions { busy_budget: Duration::ZERO, timeout, ..self.options.clone() };
-        Redfish { http: self.http.clone(), credential: self.credential.clone(), options, memory: Mutex::default() }
+        let (http, credential, turns) = (self.http.clone(), self.credential.clone(), Arc::clone(&self.turns));
+        Redfish { http, credential, options, memory: Mutex::default(), turns }
     }
 
     /// The form of `If-Match` that this vendor is asked with first.
@@ -366,7 +374,9 @@ impl Redfish {
     async fn follow(&self, call: &Call<'_>) -> Result<Answer, RedfishError> {
         let mut path = call.path.clone();
         for _ in 0..=HOPS_MAX {
+            let turn = self.turns.acquire().await.expect("nobody closes it");
             let answer = self.http.send(self.dress(call, &path)?).await?;
+            drop(turn);
             if !matches!(answer.status.as_u16(), 301 | 307 | 308) {
                 return Ok(answer);
             }

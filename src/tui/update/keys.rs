@@ -145,6 +145,7 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Retry => run::retry(model, false),
         Action::RetryForced => run::retry(model, true),
         Action::Cancel => popups::ask_cancel(model),
+        Action::Locate => locate(model),
         Action::Copy => super::copy::copy(model),
         _ => match model.screens.last() {
             Some(Screen::Run(_)) => run::act(model, action),
@@ -152,6 +153,13 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             None => fleet::act(model, action),
         },
     }
+}
+
+/// A BMC takes a moment: that it is asked is said at once.
+fn locate(model: &mut Model) -> Vec<Effect> {
+    let Some(host) = model.target().map(|host| host.device.name.clone()) else { return Vec::new() };
+    model.toast(ToastKind::Info, format!("asking the BMC of {host} for its locator"), None);
+    vec![Effect::Locate { host }]
 }
 
 fn log(action: Action) -> Vec<Effect> {
