@@ -156,7 +156,7 @@ fn failure(ended: &Ended, host: &str) -> (String, String) {
     (failure["message"].as_str().unwrap().to_owned(), failure["action"].as_str().unwrap().to_owned())
 }
 
-/// Proves: V8, V10, V12
+/// Proves: V8, V10, V11, V12
 #[test]
 fn miswired_hosts_are_told_whose_cable_they_have_and_pass_when_the_moves_are_made() {
     let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/cables.toml");

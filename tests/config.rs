@@ -38,8 +38,10 @@ fn switched_on(example: &str) -> String {
     example.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// A bare key, or one in quotes.
 fn is_bare(key: &str) -> bool {
-    !key.is_empty() && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    let inside = key.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inside.is_some() || !key.is_empty() && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 
 /// Proves: K1
@@ -64,7 +66,9 @@ fn the_example_is_right_as_it_stands_and_with_every_key_switched_on() {
     assert_eq!(bmc.port, Some(443));
     assert_eq!(as_is.sites["osl1"].bmc, muster::config::settings::BmcSettings { port: None, ..bmc.clone() });
     assert_eq!(as_is.vault.bmc_item, on.vault.bmc_item);
-    assert_eq!((&on.console.theme, on.console.mouse), (&Some("default".to_owned()), as_is.console.mouse));
+    assert_eq!((&on.console.theme, on.console.mouse), (&Some("dark".to_owned()), as_is.console.mouse));
+    assert_eq!(on.console.keys["retry+inspect"], ["ctrl-f", "f"]);
+    muster::tui::keymap::Keymap::with(on.console.keys.clone()).unwrap();
     assert_eq!(on.ironic.len(), 4);
     assert!(on.ironic["with-system-scope"] != on.ironic["with-project"]);
     // What is left out even then are alternatives of keys that are there, and what an emulated site needs not.

@@ -60,6 +60,11 @@ fn console_page() -> String {
          A status is a sign and a word; colour comes third. `NO_COLOR` takes the colours and leaves the signs; `--ascii`, or a locale\n\
          that is not UTF-8, takes the signs. Under 100 columns one pane shows at a time; 60×20 is the least. Quitting ends no run:\n\
          all of them are in the journal and go on at the next start.\n\n\
+         `w` lists what waits for a person: with hands first, then for others, rack by rack from the top down. The selected stop says in full\n\
+         what is wrong, what to do and by which cable; `f` repeats its run with a fresh inspection right there, and the stop leaves by itself.\n\n\
+         ![What waits for a person](../snapshots/for-you_100x32_dark.png)\n\n\
+         In a run `[` and `]` go back and on in what happened, `{` and `}` from one phase to the next. The whole view is as it was then; what keys\n\
+         start or end is the run as it is now. `esc` comes back to now.\n\n\
          A paste never starts, cancels or ends anything: with bracketed paste it goes to a field or nowhere, and without it keys that\n\
          come faster than hands are recognised, so that what starts, cancels or ends something is not done.\n\n\
          ## Keys\n\nThis page is made from the table in `src/tui/action.rs` (`MUSTER_UPDATE_DOCS=1 cargo test --test docs`).\n",
@@ -68,6 +73,7 @@ fn console_page() -> String {
     keys(&mut page, "Everywhere", everywhere);
     keys(&mut page, "Fleet", |d| d.works_in(Where::Fleet) && !everywhere(d));
     keys(&mut page, "Run", |d| d.works_in(Where::Run) && !everywhere(d));
+    keys(&mut page, "What waits for you", |d| d.works_in(Where::Walk) && !everywhere(d));
     keys(&mut page, "Launch dialog", |d| d.works_in(Where::Launch) && !everywhere(d));
     keys(&mut page, "Questions", |d| d.works_in(Where::Confirm) && !everywhere(d));
     page.push_str(
@@ -83,7 +89,8 @@ fn console_page() -> String {
         writeln!(page, "| {} | `{}` | {} |", sign(false), sign(true), status.word()).unwrap();
     }
     page.push_str(
-        "\n## Themes\n\n`[console] theme` in the configuration, or `:theme` while it runs.\n\n| | |\n| --- | --- |\n",
+        "\n## Themes\n\n`[console] theme` in the configuration, or `T` while it runs. [themes.md](themes.md) says how to\n\
+         make one, and how to set other keys.\n\n| | |\n| --- | --- |\n",
     );
     for name in Theme::names() {
         writeln!(page, "| `{name}` | {} |", Theme::named(name).unwrap().about).unwrap();

@@ -492,6 +492,104 @@ fn a_burst_of_keys_starts_cancels_and_ends_nothing() {
     assert_eq!(selected(&model), "gpu-b07-31", "moving fast is still moving");
 }
 
+/// Proves: U5
+#[test]
+fn what_waits_for_a_person_is_walked_rack_by_rack_and_leaves_when_it_is_done() {
+    let mut model = console(100, 32);
+    assert_eq!(press(&mut model, "w"), [Effect::LoadRun(run_id(0x3c7))], "the stop's run tells its cables");
+    assert_eq!(here(&model), Where::Walk);
+    assert_shows(&model, "with hands at the rack  1");
+    assert_shows(&model, "waits for netops  1");
+    assert_shows(&model, "B07 U37");
+    // Enter opens the run, and the way back leads here again.
+    press(&mut model, "enter");
+    assert_eq!(here(&model), Where::Run);
+    press(&mut model, "esc");
+    assert_eq!(here(&model), Where::Walk);
+    // Done: repeated with a fresh inspection right here, and the next stop moves up.
+    let effects = press(&mut model, "f");
+    assert!(
+        matches!(&effects[..], [Effect::Retry { host, force_inspection: true, open: false, .. }] if host == "gpu-b07-37"),
+        "{effects:?}"
+    );
+    let host = world::hosts().into_iter().find(|h| h.device.name == "gpu-b07-37").unwrap();
+    let story = world::Story::of(0x999, &host, 0);
+    update(&mut model, Event::Record(story.records[0].clone()));
+    assert_eq!(model.target().unwrap().device.name, "gpu-b07-29");
+    assert!(!screen(&model).contains("with hands at the rack"), "{}", screen(&model));
+    // Another place has its own.
+    press(&mut model, "esc");
+    go(&mut model, "gpu-b06-40");
+    press(&mut model, "w");
+    assert_shows(&model, "nothing waits for a person here");
+    assert_shows(&model, "1 elsewhere");
+    press(&mut model, "enter");
+    assert_shows(&model, "nothing waits here");
+}
+
+/// Proves: U11
+#[test]
+fn a_run_is_looked_back_at_step_by_step_and_phase_by_phase() {
+    let mut model = failed_run(100, 32);
+    let host = world::hosts().into_iter().find(|h| h.device.name == "gpu-b07-37").unwrap();
+    let story = world::Story::of(0x3c7, &host, 744).prepared().inspected(true).failed(704, world::swapped());
+    let all = story.records.len();
+    assert_shows(&model, "failed");
+    assert_eq!(press(&mut model, "["), [Effect::LoadTape(run_id(0x3c7))]);
+    update(&mut model, Event::Tape { run: run_id(0x3c7), records: story.records.clone() });
+    assert_shows(&model, &format!("replay {} of {all}", all - 1));
+    assert!(model.open_run().unwrap().outcome.is_none(), "it has not ended yet there");
+    // What a key acts on is the run as it is now.
+    assert!(matches!(&press(&mut model, "r")[..], [Effect::Retry { .. }]));
+    press(&mut model, "{");
+    assert!(model.replay().is_some_and(|tape| tape.at < all - 1));
+    let at = model.replay().unwrap().at;
+    assert_eq!(model.moment(), story.records[at - 1].at, "the clock of the screen is that moment's");
+    for _ in 0..all {
+        press(&mut model, "{");
+    }
+    assert_shows(&model, &format!("replay 1 of {all}"));
+    press(&mut model, "}");
+    assert!(model.replay().is_some_and(|tape| tape.at > 1));
+    // Past the end is now; a step on from there says so.
+    for _ in 0..all {
+        press(&mut model, "]");
+    }
+    assert!(model.replay().is_none());
+    assert_shows(&model, "press [ to look back");
+    press(&mut model, "esc [");
+    update(&mut model, Event::Tape { run: run_id(0x3c7), records: story.records.clone() });
+    press(&mut model, "esc");
+    assert!(model.replay().is_none() && here(&model) == Where::Run, "esc comes back to now first");
+}
+
+/// Proves: U6
+#[test]
+fn a_theme_is_tried_on_while_the_cursor_is_on_it_and_kept_by_enter_only() {
+    let mut model = console(100, 32);
+    press(&mut model, "T");
+    assert_eq!(model.look.trying.as_deref(), Some("dark"));
+    press(&mut model, "down");
+    assert_eq!(model.look.shown(), "light");
+    assert_eq!(model.look.theme, "dark");
+    press(&mut model, "esc");
+    assert_eq!(model.look.shown(), "dark");
+    press(&mut model, "T down down enter");
+    assert_eq!((model.look.shown(), model.look.trying.clone()), ("contrast", None));
+}
+
+#[test]
+fn keys_that_the_configuration_sets_are_those_of_footer_and_help() {
+    let mut model = console(100, 32);
+    let own = [("enroll".to_owned(), vec!["ctrl-e".to_owned()])].into();
+    model.keymap = muster::tui::keymap::Keymap::with(own).unwrap();
+    assert_shows(&model, "ctrl-e enroll");
+    press(&mut model, "e");
+    assert!(model.popup.is_none());
+    press(&mut model, "ctrl-e");
+    assert!(matches!(model.popup, Some(Popup::Launch(_))));
+}
+
 #[test]
 fn the_palette_finds_actions_places_hosts_runs_and_themes() {
     let mut model = console(100, 32);

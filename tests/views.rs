@@ -111,7 +111,7 @@ proptest! {
     ///
     /// Proves: U6
     #[test]
-    fn every_view_can_be_drawn_at_any_size(width in 1u16..260, height in 1u16..90, theme in 0usize..4, ascii: bool) {
+    fn every_view_can_be_drawn_at_any_size(width in 1u16..260, height in 1u16..90, theme in 0usize..6, ascii: bool) {
         let skin = skin(Theme::names()[theme], ascii);
         for (view, mut model) in world::every_view(100, 32) {
             let before = frame(&model, &skin);

@@ -23,8 +23,10 @@ pub async fn demo(command: Demo) -> Result<Exit, Ending> {
     let settings = config::load(&file).map_err(|e| Ending::failed(format!("the lab's own configuration: {e}")))?;
     let options = tui::TuiOptions {
         theme: None,
+        themes: None,
         ascii: command.ascii,
         mouse: true,
+        keys: Default::default(),
         site: None,
         title: Some(title),
         user: open::operator(),

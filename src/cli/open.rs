@@ -78,13 +78,15 @@ pub fn carried_out_by(role: &Role) -> Option<String> {
 
 /// `muster`: the console.
 pub async fn console(place: &Place) -> Result<Exit, Ending> {
-    let (_, settings) = settings(place)?;
+    let (file, settings) = settings(place)?;
     let state = state_dir(place)?;
     log::for_console(&state)?;
     let options = tui::TuiOptions {
         theme: settings.console.theme.clone(),
+        themes: file.parent().map(|folder| folder.join("themes")),
         ascii: settings.console.ascii,
         mouse: settings.console.mouse,
+        keys: settings.console.keys.clone(),
         site: place.site.clone(),
         title: None,
         user: operator(),

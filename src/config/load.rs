@@ -1,7 +1,7 @@
 //! Reads the configuration file: TOML, then every table, then what the tables say of each other.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -338,7 +338,7 @@ fn limits(t: Section<'_>) -> Limits {
 }
 
 fn default_console() -> ConsoleSettings {
-    ConsoleSettings { theme: None, ascii: false, mouse: true }
+    ConsoleSettings { theme: None, ascii: false, mouse: true, keys: BTreeMap::new() }
 }
 
 fn console(t: Section<'_>) -> ConsoleSettings {
@@ -347,6 +347,7 @@ fn console(t: Section<'_>) -> ConsoleSettings {
         theme: t.optional_text("theme"),
         ascii: t.flag_or("ascii", default.ascii),
         mouse: t.flag_or("mouse", default.mouse),
+        keys: t.section("keys").map(|keys| keys.lists_by_name()).unwrap_or_default(),
     };
     t.finish();
     console

@@ -382,6 +382,8 @@ pub struct ConsoleSettings {
     pub theme: Option<String>,
     pub ascii: bool,
     pub mouse: bool,
+    /// Keys by the names of actions, in place of those that the console comes with.
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 impl Settings {

@@ -217,6 +217,26 @@ impl<'a> Section<'a> {
         texts
     }
 
+    /// Texts or lists of texts under names that whoever writes the file knows.
+    pub fn lists_by_name(&self) -> BTreeMap<String, Vec<String>> {
+        let text = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
+            DeValue::String(text) => Some(text.to_string()),
+            _ => None,
+        };
+        let mut lists = BTreeMap::new();
+        for (name, value) in self.items.iter() {
+            let list = match value.get_ref() {
+                DeValue::Array(items) => items.iter().map(text).collect::<Option<Vec<String>>>(),
+                _ => text(value).map(|text| vec![text]),
+            };
+            match list {
+                Some(list) => drop(lists.insert(name.get_ref().to_string(), list)),
+                None => self.fault_at(name.get_ref(), "is no text and no list of texts"),
+            }
+        }
+        lists
+    }
+
     /// Whether every key that was asked for so far was fine; tells what is missing and what nobody knows.
     pub fn finish(self) {
         let asked = self.asked.borrow();

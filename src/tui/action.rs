@@ -27,6 +27,11 @@ pub enum Action {
     KeepFilter,
     NextMatch,
     PrevMatch,
+    Rewind,
+    Forward,
+    RewindPhase,
+    ForwardPhase,
+    Walk,
     Enroll,
     Retry,
     RetryForced,
@@ -36,6 +41,7 @@ pub enum Action {
     ShowAll,
     Log,
     Palette,
+    Themes,
     RunCommand,
     Help,
     Sync,
@@ -55,6 +61,8 @@ pub enum Action {
 pub enum Where {
     Fleet,
     Run,
+    /// What waits for a person.
+    Walk,
     Log,
     Filter,
     Help,
@@ -62,6 +70,37 @@ pub enum Where {
     Plan,
     Confirm,
     Palette,
+}
+
+impl Where {
+    pub const ALL: [Where; 10] = [
+        Where::Fleet,
+        Where::Run,
+        Where::Walk,
+        Where::Log,
+        Where::Filter,
+        Where::Help,
+        Where::Launch,
+        Where::Plan,
+        Where::Confirm,
+        Where::Palette,
+    ];
+
+    /// In a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Where::Fleet => "the fleet",
+            Where::Run => "the run view",
+            Where::Walk => "what waits for you",
+            Where::Log => "the log",
+            Where::Filter => "the filter",
+            Where::Help => "the help",
+            Where::Launch => "the launch dialog",
+            Where::Plan => "the plan",
+            Where::Confirm => "a question",
+            Where::Palette => "the palette",
+        }
+    }
 }
 
 /// A row of the table.
@@ -86,10 +125,12 @@ impl Def {
     }
 }
 
-use Where::{Confirm, Filter, Fleet, Help, Launch, Log, Palette, Plan, Run};
-const VIEWS: &[Where] = &[Fleet, Run, Log];
-const EVERYWHERE: &[Where] = &[Fleet, Run, Log, Filter, Help, Launch, Plan, Confirm, Palette];
-const SCROLLS: &[Where] = &[Fleet, Run, Log, Help, Launch, Plan];
+use Where::{Confirm, Filter, Fleet, Help, Launch, Log, Palette, Plan, Run, Walk};
+const VIEWS: &[Where] = &[Fleet, Run, Walk, Log];
+/// Where one host is what keys act on.
+const HOSTS: &[Where] = &[Fleet, Run, Walk];
+const EVERYWHERE: &[Where] = &[Fleet, Run, Walk, Log, Filter, Help, Launch, Plan, Confirm, Palette];
+const SCROLLS: &[Where] = &[Fleet, Run, Walk, Log, Help, Launch, Plan];
 const TYPED: &[Where] = &[Palette, Filter];
 
 const fn def(
@@ -122,12 +163,12 @@ impl Def {
 /// The table. Of two rows with one key the first that works in a place is meant.
 #[rustfmt::skip]
 pub const TABLE: &[Def] = &[
-    def(Action::Enter, "open", "go in: the place's hosts, the host's last run", &["enter"], &[Fleet]).footer(),
-    def(Action::Enroll, "enroll", "enroll the marked hosts, or the selected one", &["e"], &[Fleet, Run]).palette().footer(),
-    def(Action::RetryForced, "retry+inspect", "repeat the run with a fresh inspection", &["f"], &[Fleet, Run]).acts().palette().footer(),
-    def(Action::Retry, "retry", "repeat the run with the same switches", &["r"], &[Fleet, Run]).acts().palette().footer(),
+    def(Action::Enter, "open", "go in: the place's hosts, the host's last run", &["enter"], &[Fleet, Walk]).footer(),
+    def(Action::Enroll, "enroll", "enroll the marked hosts, or the selected one", &["e"], HOSTS).palette().footer(),
+    def(Action::RetryForced, "retry+inspect", "repeat the run with a fresh inspection", &["f"], HOSTS).acts().palette().footer(),
+    def(Action::Retry, "retry", "repeat the run with the same switches", &["r"], HOSTS).acts().palette().footer(),
     def(Action::Cancel, "cancel", "cancel the run under way, after a question", &["x"], &[Fleet, Run]).palette().footer(),
-    def(Action::Locate, "locator", "light the host's locator LED, or put it out", &["L"], &[Fleet, Run]).acts().palette(),
+    def(Action::Locate, "locator", "light the host's locator LED, or put it out", &["L"], HOSTS).acts().palette(),
     def(Action::Mark, "mark", "mark the host for a batch, or take the mark off", &["space"], &[Fleet]).footer(),
     def(Action::NextPane, "pane", "give the next pane the focus", &["tab"], &[Fleet, Run]).footer(),
     def(Action::PrevPane, "pane back", "give the pane before the focus", &["shift-tab"], &[Fleet, Run]),
@@ -135,10 +176,16 @@ pub const TABLE: &[Def] = &[
     def(Action::Filter, "filter", "narrow the hosts: words, key:value, ! inverts", &["/"], &[Fleet]).palette().footer(),
     def(Action::NextMatch, "next match", "the next host that the filter lets through", &["n"], &[Fleet]),
     def(Action::PrevMatch, "previous match", "the host before that the filter lets through", &["N"], &[Fleet]),
-    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], &[Fleet, Run]).palette().footer(),
+    def(Action::Rewind, "rewind", "one step back in what happened", &["["], &[Run]).palette(),
+    def(Action::Forward, "forward", "one step on, at the end to where it is now", &["]"], &[Run]).palette(),
+    def(Action::RewindPhase, "rewind phase", "back to where the phase began, or the one before", &["{"], &[Run]),
+    def(Action::ForwardPhase, "forward phase", "on to where the next phase began", &["}"], &[Run]),
+    def(Action::Walk, "for you", "what waits for a person, rack by rack", &["w"], &[Fleet, Run]).palette().footer(),
+    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], HOSTS).palette().footer(),
     def(Action::Sync, "sync", "ask NetBox and Ironic now", &["ctrl-r"], VIEWS),
-    def(Action::Log, "log", "show what the program writes to its log", &["v"], &[Fleet, Run]).palette(),
+    def(Action::Log, "log", "show what the program writes to its log", &["v"], HOSTS).palette(),
     def(Action::Palette, "command", "do anything by its name", &[":"], VIEWS).footer(),
+    def(Action::Themes, "themes", "try themes on and choose one", &["T"], VIEWS).palette(),
     def(Action::Help, "help", "keys that work here, signs and codes on the screen", &["?"], VIEWS).palette().footer(),
     def(Action::Toggle, "switch", "flip the switch, one attempt more", &["space"], &[Launch]).footer(),
     def(Action::Plan, "plan", "what would be read, written and waited for", &["p"], &[Launch]).footer(),
@@ -162,7 +209,7 @@ pub const TABLE: &[Def] = &[
     def(Action::Back, "back", "one step out: dialog, message, filter, marks, view", &["esc"], EVERYWHERE).footer(),
     def(Action::Redraw, "redraw", "clear the terminal and draw it anew", &["ctrl-l"], EVERYWHERE),
     def(Action::Suspend, "suspend", "give the terminal back to the shell; fg comes back", &["ctrl-z"], EVERYWHERE),
-    def(Action::Quit, "quit", "leave the view; at the fleet leave the program", &["q"], &[Fleet, Run, Log, Help]).acts().palette().footer(),
+    def(Action::Quit, "quit", "leave the view; at the fleet leave the program", &["q"], &[Fleet, Run, Walk, Log, Help]).acts().palette().footer(),
     def(Action::Exit, "exit", "leave the program wherever you are", &["ctrl-c"], EVERYWHERE).acts(),
 ];
 
@@ -175,6 +222,7 @@ pub fn def_of(action: Action) -> &'static Def {
 pub fn view(model: &Model) -> Where {
     match model.screens.last() {
         Some(Screen::Run(_)) => Run,
+        Some(Screen::Walk(_)) => Walk,
         Some(Screen::Log) => Log,
         None => Fleet,
     }
@@ -199,6 +247,7 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
     match action {
         Action::Enroll => match view(model) {
             Fleet if model.fleet.marks.is_empty() && model.fleet.host().is_none() => no_host(),
+            Walk if model.target().is_none() => Some("nothing waits here".to_owned()),
             Run if model.target().is_none() => Some("the fleet has no such host any more".to_owned()),
             _ => None,
         },
@@ -230,6 +279,10 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             },
         },
         Action::Locate if model.target().is_none() => no_host(),
+        Action::Enter if view(model) == Walk => match model.target() {
+            None => Some("nothing waits here".to_owned()),
+            Some(_) => None,
+        },
         Action::Enter if model.fleet.pane == Pane::Table => match model.fleet.host() {
             None => no_host(),
             Some(host) if host.last_run.is_none() => {
@@ -237,6 +290,9 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             }
             Some(_) => None,
         },
+        Action::Forward | Action::ForwardPhase if model.replay().is_none() => {
+            Some("this is how it is now: press [ to look back".to_owned())
+        }
         Action::Plan => match &model.popup {
             Some(Popup::Launch(launch)) => launch.obstacle(),
             _ => None,
@@ -275,7 +331,7 @@ mod tests {
 
     #[test]
     fn every_key_can_be_read_and_means_one_thing_in_a_place() {
-        for place in [Fleet, Run, Log, Filter, Help, Launch, Confirm, Palette] {
+        for place in Where::ALL {
             let mut seen: BTreeMap<&str, Action> = BTreeMap::new();
             for def in TABLE.iter().filter(|d| d.works_in(place)) {
                 for keys in def.keys {

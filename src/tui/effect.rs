@@ -41,6 +41,8 @@ pub enum Effect {
     },
     /// Read a run from its first record on.
     LoadRun(RunId),
+    /// Read a run from its first record on, to look back at it; it comes as `Event::Tape`.
+    LoadTape(RunId),
     /// Ask the systems now instead of at their next turn.
     SyncNow,
     /// Put a text on the clipboard of the person's own machine (OSC 52).

@@ -54,6 +54,11 @@ pub enum Event {
         run: RunId,
         records: Vec<RunRecord>,
     },
+    /// The records of a run that somebody looks back at.
+    Tape {
+        run: RunId,
+        records: Vec<RunRecord>,
+    },
     /// A run's records could not be read.
     RunLost {
         run: RunId,

@@ -3,7 +3,6 @@
 use ratatui::layout::Rect;
 
 use super::action::{self, Action, Def};
-use super::keymap;
 use super::model::fleet::Pane;
 use super::model::help;
 use super::model::plan::PlanPopup;
@@ -121,6 +120,11 @@ pub fn fleet(model: &Model) -> FleetAreas {
     let (tree, rest) = left(main, if huge { 30 } else { 25 });
     let (divider, table) = left(rest, 1);
     FleetAreas { tree, divider, table, detail, detail_at_side: huge }
+}
+
+/// The lines of the stops, without their heading.
+pub fn walk_body(model: &Model) -> Rect {
+    top(body(model), 1).1
 }
 
 /// The run view's parts.
@@ -293,7 +297,7 @@ pub struct FooterItem {
 pub fn footer(model: &Model) -> Vec<FooterItem> {
     let mut defs = action::footer(model);
     let width = usize::from(model.width);
-    let size = |d: &Def| text::width(keymap::shown(d)) + 1 + text::width(d.name) + 2;
+    let size = |d: &Def| text::width(model.keymap.shown(d)) + 1 + text::width(d.name) + 2;
     while defs.iter().map(|d| size(d)).sum::<usize>() + 1 > width {
         // The last one that is not the help or the way out goes first.
         let Some(at) = defs.iter().rposition(|d| !matches!(d.action, Action::Help | Action::Back | Action::Start))

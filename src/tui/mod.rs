@@ -12,6 +12,7 @@ mod log_layer;
 pub mod model;
 mod outside;
 mod runtime;
+mod shelf;
 pub mod terminal;
 pub mod text;
 pub mod theme;

@@ -126,10 +126,18 @@ impl Outside {
 
     /// Reads a run from its first record on.
     pub fn load_run(&mut self, run: RunId) {
+        self.read_run(run, |run, records| Event::RunLoaded { run, records });
+    }
+
+    pub fn load_tape(&mut self, run: RunId) {
+        self.read_run(run, |run, records| Event::Tape { run, records });
+    }
+
+    fn read_run(&mut self, run: RunId, told: fn(RunId, Vec<RunRecord>) -> Event) {
         let app = self.app.clone();
         self.spawn(async move {
             match spawn_blocking(move || app.records(run)).await {
-                Ok(Ok(records)) => Event::RunLoaded { run, records },
+                Ok(Ok(records)) => told(run, records),
                 Ok(Err(error)) => Event::RunLost { run, why: refused("run_unreadable", &error) },
                 Err(error) => Event::RunLost { run, why: refused("internal", &error) },
             }

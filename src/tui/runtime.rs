@@ -1,6 +1,8 @@
 //! Joins terminal, clock and application to the model: one channel of events in, effects out, frames when something changed.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crossterm::event::EventStream;
@@ -14,11 +16,13 @@ use super::effect::Effect;
 use super::environment::{self, Found};
 use super::event::{Ending, Event, Refused};
 use super::glyphs::Glyphs;
+use super::keymap::{Keymap, KeymapError};
 use super::model::Model;
 use super::outside::Outside;
+use super::shelf::Shelf;
 use super::terminal::{Screen, watch_panics};
 use super::text::count;
-use super::theme::{Theme, ThemeError};
+use super::theme::ThemeError;
 use super::update::update;
 use super::view::{LogPane, draw};
 use super::widgets::pen::Skin;
@@ -30,8 +34,12 @@ use crate::app::App;
 pub struct TuiOptions {
     /// Name of a theme; else the environment decides.
     pub theme: Option<String>,
+    /// Folder with themes of the user's own.
+    pub themes: Option<PathBuf>,
     pub ascii: bool,
     pub mouse: bool,
+    /// Keys in place of the table's, by the names of actions.
+    pub keys: BTreeMap<String, Vec<String>>,
     /// Only this site (NetBox slug).
     pub site: Option<String>,
     /// Stands in the header, such as the demo's.
@@ -45,6 +53,8 @@ pub struct TuiOptions {
 pub enum TuiError {
     #[error("the console needs a terminal; `muster enroll`, `muster runs` and `muster serve` need none")]
     NoTerminal,
+    #[error(transparent)]
+    Keys(#[from] KeymapError),
     #[error(transparent)]
     Theme(#[from] ThemeError),
     #[error("the terminal can't be used: {0}")]
@@ -62,7 +72,9 @@ pub async fn run(app: App, options: TuiOptions) -> Result<(), TuiError> {
         return Err(TuiError::NoTerminal);
     }
     let found = environment::look(|name| std::env::var(name).ok(), options.theme.as_deref(), options.ascii);
-    let theme = Theme::named(&found.theme)?;
+    let mut shelf = Shelf::new(options.themes);
+    let theme = shelf.theme(&found.theme)?;
+    let keymap = Keymap::with(options.keys)?;
     let (sender, events) = unbounded_channel();
     watch_panics();
     let screen = Screen::take(options.mouse)?;
@@ -70,14 +82,17 @@ pub async fn run(app: App, options: TuiOptions) -> Result<(), TuiError> {
     let (width, height) = screen.size()?;
     let mut model = Model::new(Timestamp::now(), width, height);
     model.look.theme = found.theme.clone();
+    model.look.themes = shelf.list();
     model.look.ascii = found.ascii;
     model.title = options.title;
+    model.keymap = keymap;
     model.sites = app.settings().sites.iter().map(|(name, site)| (name.clone(), site.options.clone())).collect();
     // The feed is heard before the fleet is read: nothing happens between the two unseen.
     outside.follow();
     let mut console = Console {
         skin: Skin { theme: theme.at_depth(found.depth), glyphs: Glyphs { ascii: found.ascii } },
         found,
+        shelf,
         model,
         screen,
         outside,
@@ -101,6 +116,7 @@ struct Console {
     model: Model,
     skin: Skin,
     found: Found,
+    shelf: Shelf,
     screen: Screen,
     outside: Outside,
     log: LogPane,
@@ -164,6 +180,7 @@ impl Console {
             Effect::Cancel { run } => self.outside.cancel(run),
             Effect::Locate { host } => self.outside.locate(host),
             Effect::LoadRun(run) => self.outside.load_run(run),
+            Effect::LoadTape(run) => self.outside.load_tape(run),
             Effect::SyncNow => self.outside.sync_now(),
             Effect::Copy(text) => self.copy(&text),
             Effect::ScrollLog(to) => self.log.scroll(to),
@@ -174,6 +191,26 @@ impl Console {
                 self.sender.send(Event::Resize { width, height }).ok(); // the receiver is ours
             }
             Effect::Quit => self.leaving = true,
+        }
+        Ok(())
+    }
+
+    /// Puts on the theme that is wanted, and the one that shows anew when its file has changed. One that cannot be used is
+    /// told, and the one before stays.
+    fn dress(&mut self) -> Result<(), TuiError> {
+        let wanted = self.model.look.shown().to_owned();
+        if wanted == self.skin.theme.name && !self.shelf.has_changed() {
+            return Ok(());
+        }
+        match self.shelf.theme(&wanted) {
+            Ok(theme) => self.skin.theme = theme.at_depth(self.found.depth),
+            Err(error) => {
+                // Asked for once, and not at every frame.
+                self.skin.theme.name = wanted;
+                let action = "mend the file; it is read again when it changes".to_owned();
+                let refused = Refused { code: "theme_unusable".to_owned(), message: error.to_string(), action };
+                self.take(Event::Answered(Err(refused)))?;
+            }
         }
         Ok(())
     }
@@ -197,11 +234,7 @@ impl Console {
         if (width, height) != (self.model.width, self.model.height) {
             self.take(Event::Resize { width, height })?;
         }
-        if self.model.look.theme != self.skin.theme.name
-            && let Ok(theme) = Theme::named(&self.model.look.theme)
-        {
-            self.skin.theme = theme.at_depth(self.found.depth);
-        }
+        self.dress()?;
         let (model, skin, log) = (&self.model, &self.skin, &self.log);
         self.screen.draw(|buf| draw(model, skin, log, buf))?;
         Ok(Instant::now())

@@ -90,9 +90,11 @@ pub enum ThemeError {
 }
 
 /// The built-in themes: name and file.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 6] = [
     ("dark", include_str!("../../themes/dark.toml")),
     ("light", include_str!("../../themes/light.toml")),
+    ("contrast", include_str!("../../themes/contrast.toml")),
+    ("safe", include_str!("../../themes/safe.toml")),
     ("mono", include_str!("../../themes/mono.toml")),
     ("ansi", include_str!("../../themes/ansi.toml")),
 ];
@@ -302,13 +304,71 @@ mod tests {
         }
     }
 
+    /// Of two colours, by WCAG 2.1.
+    fn contrast(a: Color, b: Color) -> f64 {
+        let luminance = |color: Color| {
+            let Color::Rgb(r, g, b) = color else { panic!("{color:?}") };
+            let part = |v: u8| {
+                let v = f64::from(v) / 255.0;
+                if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+            };
+            0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b)
+        };
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    #[test]
+    fn every_text_can_be_read_on_its_ground_and_on_the_selection() {
+        // Lines and empty bars are no text.
+        let drawn = [Meaning::Rule, Meaning::Track];
+        for (name, least) in [("dark", 4.5), ("light", 4.5), ("safe", 4.5), ("contrast", 7.0)] {
+            let theme = Theme::named(name).unwrap();
+            let ground = |meaning| theme.style(meaning).bg.unwrap();
+            for meaning in Meaning::ALL.iter().filter(|meaning| !drawn.contains(meaning)) {
+                let Some(fg) = theme.style(*meaning).fg else { continue };
+                let own = theme.style(*meaning).bg.unwrap_or_else(|| match meaning {
+                    Meaning::BarStrong => ground(Meaning::Bar),
+                    _ => ground(Meaning::Text),
+                });
+                let found = contrast(fg, own);
+                assert!(found >= least, "{name}: {} has {found:.1} on its ground", meaning.key());
+                // On the selected row it has to be told apart, if not with the same ease.
+                let selected = contrast(fg, ground(Meaning::Selection));
+                let exempt = matches!(meaning, Meaning::Bar | Meaning::BarStrong | Meaning::Input | Meaning::Float);
+                assert!(exempt || selected >= 3.0, "{name}: {} has {selected:.1} when selected", meaning.key());
+            }
+        }
+    }
+
+    /// Red and green as they look without the cones for one of them (Viénot, Brettel and Mollon 1999, in linear light).
+    #[test]
+    fn the_safe_theme_tells_done_from_failed_without_red_or_green_cones() {
+        let linear = |v: u8| (f64::from(v) / 255.0).powf(2.2);
+        let seen = |color: Option<Color>, matrix: [[f64; 3]; 3]| {
+            let Some(Color::Rgb(r, g, b)) = color else { panic!("{color:?}") };
+            let rgb = [linear(r), linear(g), linear(b)];
+            matrix.map(|row| row.iter().zip(rgb).map(|(m, v)| m * v).sum::<f64>().clamp(0.0, 1.0).powf(1.0 / 2.2))
+        };
+        let protan = [[0.1124, 0.8876, 0.0], [0.1124, 0.8876, 0.0], [0.0040, -0.0040, 1.0]];
+        let deutan = [[0.2928, 0.7072, 0.0], [0.2928, 0.7072, 0.0], [-0.0223, 0.0223, 1.0]];
+        let theme = Theme::named("safe").unwrap();
+        for matrix in [protan, deutan] {
+            let of = |meaning| seen(theme.style(meaning).fg, matrix);
+            for (a, b) in [(Meaning::Ok, Meaning::Fail), (Meaning::Ok, Meaning::Warn), (Meaning::Run, Meaning::Fail)] {
+                let distance = of(a).iter().zip(of(b)).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
+                assert!(distance > 0.3, "{a:?} and {b:?}: {distance:.2}");
+            }
+        }
+    }
+
     #[test]
     fn ok_and_fail_differ_in_brightness_too() {
         let luminance = |color: Option<Color>| match color {
             Some(Color::Rgb(r, g, b)) => 0.299 * f64::from(r) + 0.587 * f64::from(g) + 0.114 * f64::from(b),
             other => panic!("{other:?}"),
         };
-        for name in ["dark", "light"] {
+        for name in ["dark", "light", "safe"] {
             let theme = Theme::named(name).unwrap();
             let (ok, fail) = (luminance(theme.style(Meaning::Ok).fg), luminance(theme.style(Meaning::Fail).fg));
             assert!((ok - fail).abs() > 10.0, "{name}: {ok} {fail}");
@@ -333,7 +393,10 @@ mod tests {
             "theme 'mine' has 'fial', which is no meaning; the nearest is 'fail'"
         );
         assert!(wrong("inherits = 'dark'\n[meaning]\nok = { fg = 'greenish' }").contains("'greenish' of 'ok'"));
-        assert!(wrong("inherits = 'drak'").contains("there is no theme 'drak'; there are dark, light, mono, ansi"));
+        assert!(
+            wrong("inherits = 'drak'")
+                .contains("there is no theme 'drak'; there are dark, light, contrast, safe, mono, ansi")
+        );
         let parsed = Theme::parse("mine", "inherits = 'dark'\n[palette]\ngreen = '#00ff00'").unwrap();
         assert_eq!(parsed.style(Meaning::Ok).fg, Some(Color::Rgb(0, 255, 0)));
     }

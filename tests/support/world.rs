@@ -21,7 +21,8 @@ use muster::domain::run_view::RunState;
 use muster::domain::verify::{Check, Verdict, Verification};
 use muster::tui::event::{Event, Key, Refused};
 use muster::tui::model::host::{Host, LastRun, SystemHealth};
-use muster::tui::model::{Model, Popup};
+use muster::tui::model::{Model, Popup, ThemeName};
+use muster::tui::theme::Theme;
 use muster::tui::update::update;
 pub use plan_page::plan_of;
 use uuid::Uuid;
@@ -546,6 +547,8 @@ pub fn verification(swapped: bool, inspected_ago_s: i64) -> Verification {
 /// A console of a size with the whole fleet, as it comes up: place and host are chosen, runs under way are loaded.
 pub fn console(width: u16, height: u16) -> Model {
     let mut model = Model::new(now(), width, height);
+    let named = |name: &str| (name.to_owned(), Theme::named(name).unwrap().about);
+    model.look.themes = Theme::names().into_iter().map(named).map(|(name, about)| ThemeName { name, about }).collect();
     model.sites = [("osl1".to_owned(), options()), ("ams2".to_owned(), default_options())].into();
     let hosts = hosts();
     let find = |name: &str| hosts.iter().find(|h| h.device.name == name).unwrap().clone();
@@ -688,6 +691,28 @@ pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
         update(&mut model, Event::Role(Role::Following { leader: Some(leader) }));
         model
     };
+    let walk = || {
+        let mut model = console(width, height);
+        press(&mut model, "w");
+        let host = hosts().into_iter().find(|h| h.device.name == "gpu-b07-37").unwrap();
+        load(&mut model, &Story::of(0x3c7, &host, 744).prepared().inspected(true).failed(704, swapped()));
+        model
+    };
+    let replay = || {
+        let mut model = failed_run(width, height);
+        press(&mut model, "[");
+        let host = hosts().into_iter().find(|h| h.device.name == "gpu-b07-37").unwrap();
+        let records = Story::of(0x3c7, &host, 744).prepared().inspected(true).failed(704, swapped()).records;
+        update(&mut model, Event::Tape { run: run_id(0x3c7), records });
+        press(&mut model, "{");
+        model
+    };
+    let nothing_waits = || {
+        let mut model = console(width, height);
+        go(&mut model, "gpu-b06-40");
+        press(&mut model, "w");
+        model
+    };
     let mut tree = console(width, height);
     press(&mut tree, "tab");
     vec![
@@ -697,6 +722,8 @@ pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
         ("fleet-nothing", with("/ z z z")),
         ("fleet-toasts", toasts()),
         ("fleet-follows", follows()),
+        ("for-you", walk()),
+        ("for-you-nothing", nothing_waits()),
         ("launch", with("j e")),
         ("launch-batch", batch()),
         ("launch-plan", plan()),
@@ -704,6 +731,7 @@ pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
         ("run-retry", live_run(width, height, "gpu-b07-21")),
         ("run-cleaning", live_run(width, height, "gpu-b07-31")),
         ("run-failed", failed_run(width, height)),
+        ("run-replay", replay()),
         ("run-done", good_run(width, height)),
         ("confirm-cancel", cancel()),
         ("help", with("?")),

@@ -149,6 +149,55 @@ mod tests {
         assert!(passed.passed() && passed.diagnosis.is_none());
     }
 
+    proptest::proptest! {
+        /// Proves: V8, V12
+        #[test]
+        fn what_the_doctor_calls_right_is_what_passes_and_nothing_else(
+            heard_on in proptest::collection::vec(proptest::collection::vec((0usize..6, 0usize..6), 0..3), 3),
+        ) {
+            let switches = ["leaf-1", "leaf-2", "LEAF-1", "leaf-1.example.com", "cumulus", ""];
+            let ports = ["swp1", "swp2", "Swp1", "510", "swp1.665", ""];
+            let macs = ["52:54:00:10:01:01", "52:54:00:10:01:02", "52:54:00:10:01:03"];
+            let host = testing::host(
+                &[
+                    ("eth0", macs[0], "leaf-1", "swp1"),
+                    ("eth1", macs[1], "leaf-2", "swp1"),
+                    ("eth2", macs[2], "leaf-1", "swp2"),
+                ],
+                json!({}),
+            );
+            let hex = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
+            let frame = |(n, (switch, port)): (usize, &(usize, usize))| {
+                let (switch, port) = (switches[*switch], ports[*port]);
+                let names = [json!([2, format!("05{}", hex(port))]), json!([3, "0078"]), json!([5, hex(switch)])];
+                [vec![json!([1, format!("04aabbccddee{n:02x}")])], names.to_vec()].concat()
+            };
+            let nics: Vec<Value> = macs
+                .iter()
+                .zip(&heard_on)
+                .map(|(mac, heard)| {
+                    let lldp: Vec<Value> = heard.iter().enumerate().flat_map(frame).collect();
+                    json!({"name": mac, "mac_address": mac, "has_carrier": true, "lldp": lldp})
+                })
+                .collect();
+            let inventory = json!({"interfaces": nics});
+            let judged = judge(&host, &inventory, &json!({}), None);
+            let own = heard(&host, &inventory, &json!({}), Timestamp::UNIX_EPOCH).unwrap();
+            let findings = diagnose(&Survey::of_host(own));
+            let right: Vec<&str> = findings.right.iter().map(|spot| spot.interface.as_str()).collect();
+            let passed: Vec<&str> = judged
+                .checks
+                .iter()
+                .filter(|check| check.kind == "lldp" && check.verdict == Verdict::Pass)
+                .map(|check| check.subject.as_str())
+                .collect();
+            // Two interfaces at one port can't both be right, and then the doctor believes neither.
+            proptest::prop_assert!(right.iter().all(|interface| passed.contains(interface)), "{right:?} {passed:?}");
+            let contested = findings.unknown.iter().any(|unknown| unknown.why.contains("the same port"));
+            proptest::prop_assert!(right == passed || contested, "{right:?} {passed:?}");
+        }
+    }
+
     /// Proves: V9
     #[test]
     fn a_host_whose_cables_are_not_verified_has_no_part_in_it() {

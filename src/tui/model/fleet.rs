@@ -42,6 +42,9 @@ pub struct Fleet {
     pub ironic_width: usize,
     /// Counted with the tree, so that no frame walks the whole fleet.
     pub totals: Totals,
+    /// Hosts whose last run failed, as indexes: those for hands first, then by owner, each in the order of the racks (U5).
+    #[serde(default)]
+    pub waiting: Vec<u32>,
     /// Where each host is, by its NetBox id.
     by_id: BTreeMap<u64, u32>,
     by_name: BTreeMap<String, u32>,
@@ -109,7 +112,9 @@ impl Fleet {
     pub fn count(&mut self) {
         self.tree = place::tree(&self.hosts);
         self.totals = Totals::default();
-        for host in &self.hosts {
+        self.waiting.clear();
+        for (at, host) in self.hosts.iter().enumerate() {
+            self.waiting.extend(host.failure().map(|_| at as u32));
             let Some(last) = &host.last_run else { continue };
             match last.state {
                 RunState::Queued => self.totals.queued += 1,
@@ -117,6 +122,9 @@ impl Fleet {
                 _ => self.totals.for_hands += usize::from(host.needs_hands()),
             }
         }
+        // Stable: within an owner the racks' order stays.
+        let hosts = &self.hosts;
+        self.waiting.sort_by_key(|at| hosts[*at as usize].failure().map(|failure| failure.owner));
     }
 
     /// Works out which hosts the table shows.

@@ -11,7 +11,7 @@ use crate::tui::model::filter;
 pub enum HelpLine {
     Heading(String),
     Blank,
-    Key { keys: Vec<&'static str>, name: &'static str, about: &'static str, reason: Option<String> },
+    Key { keys: Vec<String>, name: &'static str, about: &'static str, reason: Option<String> },
     Filter { key: &'static str, about: &'static str },
     Sign(Status),
     Code(FailureCode),
@@ -22,10 +22,13 @@ pub fn lines(model: &Model) -> Vec<HelpLine> {
     let view = action::view(model);
     let mut out = vec![HelpLine::Heading(match view {
         Where::Run => "keys of the run view".to_owned(),
+        Where::Walk => "keys of what waits for you".to_owned(),
         Where::Log => "keys of the log".to_owned(),
         _ => "keys of the fleet".to_owned(),
     })];
-    let everywhere = |def: &Def| def.works_in(Where::Fleet) && def.works_in(Where::Run) && def.works_in(Where::Log);
+    let everywhere = |def: &Def| {
+        def.works_in(Where::Fleet) && def.works_in(Where::Run) && def.works_in(Where::Walk) && def.works_in(Where::Log)
+    };
     for def in TABLE.iter().filter(|d| d.works_in(view) && !everywhere(d)) {
         out.push(key(model, def));
     }
@@ -50,7 +53,8 @@ pub fn lines(model: &Model) -> Vec<HelpLine> {
 
 fn key(model: &Model, def: &Def) -> HelpLine {
     let reason = action::reason_against(model, def.action);
-    HelpLine::Key { keys: def.keys.to_vec(), name: def.name, about: def.about, reason }
+    let keys = model.keymap.keys(def).into_iter().map(str::to_owned).collect();
+    HelpLine::Key { keys, name: def.name, about: def.about, reason }
 }
 
 /// The codes of the failures that a person can see now, in the order of the table.

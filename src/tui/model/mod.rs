@@ -10,6 +10,8 @@ pub mod palette;
 pub mod place;
 pub mod plan;
 pub mod run_screen;
+pub mod tape;
+pub mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::action::Action;
 use super::effect::Effect;
 use super::event::Key;
+use super::keymap::Keymap;
 use crate::app::Role;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
@@ -31,6 +34,8 @@ use launch::Launch;
 use palette::Palette;
 use plan::PlanPopup;
 use run_screen::RunScreen;
+use tape::Tape;
+use walk::Walk;
 
 /// The whole state of the console.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +67,11 @@ pub struct Model {
     pub popup: Option<Popup>,
     pub toasts: Vec<Toast>,
     pub keys: Keys,
+    #[serde(default)]
+    pub keymap: Keymap,
+    /// The run that is being looked back at.
+    #[serde(default)]
+    pub tape: Option<Tape>,
     /// What the palette ran, newest first.
     pub palette_history: Vec<String>,
 }
@@ -70,13 +80,35 @@ pub struct Model {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
     pub theme: String,
+    /// The one that is tried on while the palette stands on it.
+    #[serde(default)]
+    pub trying: Option<String>,
+    /// Those to choose from.
+    #[serde(default)]
+    pub themes: Vec<ThemeName>,
     pub ascii: bool,
+}
+
+/// A theme and what it is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThemeName {
+    pub name: String,
+    pub about: String,
+}
+
+impl Look {
+    /// The theme to draw with.
+    pub fn shown(&self) -> &str {
+        self.trying.as_deref().unwrap_or(&self.theme)
+    }
 }
 
 /// A view on top of the fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Screen {
     Run(RunScreen),
+    /// What waits for a person (U5).
+    Walk(Walk),
     Log,
 }
 
@@ -150,7 +182,7 @@ impl Model {
             now,
             width,
             height,
-            look: Look { theme: "dark".to_owned(), ascii: false },
+            look: Look { theme: "dark".to_owned(), trying: None, themes: Vec::new(), ascii: false },
             title: None,
             role: None,
             sites: BTreeMap::new(),
@@ -164,6 +196,8 @@ impl Model {
             popup: None,
             toasts: Vec::new(),
             keys: Keys::default(),
+            keymap: Keymap::default(),
+            tape: None,
             palette_history: Vec::new(),
         }
     }
@@ -183,15 +217,30 @@ impl Model {
         }
     }
 
-    /// The view of the run that shows.
+    /// The view of the run that shows: as it is now, or as it was where somebody looks back.
     pub fn open_run(&self) -> Option<&RunView> {
-        self.runs.get(&self.run_screen()?.run)
+        match self.replay() {
+            Some(tape) => Some(&tape.view),
+            None => self.runs.get(&self.run_screen()?.run),
+        }
     }
 
-    /// The host that keys act on: of the run that shows, else the selected one.
+    /// The tape of the run that shows, while somebody looks back at it.
+    pub fn replay(&self) -> Option<&Tape> {
+        let run = self.run_screen()?.run;
+        self.tape.as_ref().filter(|tape| tape.run == run)
+    }
+
+    /// The moment that the screen shows.
+    pub fn moment(&self) -> Timestamp {
+        self.replay().map_or(self.now, Tape::moment)
+    }
+
+    /// The host that keys act on: of the run or the stop that shows, else the selected one.
     pub fn target(&self) -> Option<&Host> {
         match self.screens.last() {
             Some(Screen::Run(screen)) => self.fleet.by_name(&screen.host),
+            Some(Screen::Walk(walk)) => self.fleet.by_id(walk.selected?),
             Some(Screen::Log) => None,
             None => self.fleet.host(),
         }
@@ -240,7 +289,8 @@ impl Model {
         if self.keys.held.is_some() {
             return super::update::BURST_MS;
         }
-        let spins = self.fleet.totals.running > 0 || self.open_run().is_some_and(|r| r.outcome.is_none());
+        let live = self.replay().is_none() && self.open_run().is_some_and(|run| run.outcome.is_none());
+        let spins = self.fleet.totals.running > 0 || live;
         if spins && !self.look.ascii { super::glyphs::SPINNER_STEP_MS } else { 1000 }
     }
 }

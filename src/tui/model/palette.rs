@@ -8,7 +8,6 @@ use super::input::Input;
 use super::place::Place;
 use crate::domain::ids::RunId;
 use crate::tui::action::{self, Action};
-use crate::tui::theme::Theme;
 
 /// The palette while it is open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -51,12 +50,12 @@ pub fn entries(model: &Model, typed: &str) -> Vec<Entry> {
         "rack" | "site" | "location" => places(model, word, argument.trim()),
         "host" => hosts(model, argument.trim()),
         "run" => runs(model, argument.trim()),
-        "theme" => themes(argument.trim()),
+        "theme" => themes(model, argument.trim()),
         _ => Vec::new(),
     };
     if out.is_empty() {
         out = actions(model);
-        out.extend(themes(""));
+        out.extend(themes(model, ""));
         out.push(Entry {
             text: "sync".into(),
             about: "ask NetBox and Ironic now".into(),
@@ -89,7 +88,7 @@ fn actions(model: &Model) -> Vec<Entry> {
         out.push(Entry {
             text: def.name.to_owned(),
             about: def.about.to_owned(),
-            keys: def.keys.first().map(|k| (*k).to_owned()).unwrap_or_default(),
+            keys: model.keymap.shown(def).to_owned(),
             command: Command::Act(def.action),
             reason: action::reason_against(model, def.action),
         });
@@ -147,15 +146,23 @@ fn runs(model: &Model, argument: &str) -> Vec<Entry> {
         .collect()
 }
 
-fn themes(argument: &str) -> Vec<Entry> {
-    let names = Theme::names().into_iter().filter(|n| n.contains(argument));
-    names
-        .map(|n| Entry {
-            text: format!("theme {n}"),
-            about: Theme::named(n).map(|t| t.about).unwrap_or_default(),
+fn themes(model: &Model, argument: &str) -> Vec<Entry> {
+    let found = model.look.themes.iter().filter(|theme| theme.name.to_lowercase().contains(argument));
+    found
+        .map(|theme| Entry {
+            text: format!("theme {}", theme.name),
+            about: theme.about.clone(),
             keys: String::new(),
-            command: Command::Theme(n.to_owned()),
+            command: Command::Theme(theme.name.clone()),
             reason: None,
         })
         .collect()
+}
+
+/// The theme that the line under the cursor stands for: it is tried on.
+pub fn theme_under_cursor(model: &Model, palette: &Palette) -> Option<String> {
+    match entries(model, &palette.input.text).into_iter().nth(palette.cursor)?.command {
+        Command::Theme(name) => Some(name),
+        _ => None,
+    }
 }

@@ -162,7 +162,7 @@ fn forget(model: &mut Model) {
         .iter()
         .filter_map(|s| match s {
             Screen::Run(screen) => Some(screen.run),
-            Screen::Log => None,
+            Screen::Walk(_) | Screen::Log => None,
         })
         .collect();
     let over = |id: &RunId, view: &RunView| view.outcome.is_some() && !open.contains(id);

@@ -2,13 +2,15 @@
 
 use jiff::Timestamp;
 
-use super::{BURST_MS, fleet, popups, run};
+use super::{BURST_MS, fleet, popups, run, walk};
 use crate::tui::action::{self, Action, Where, def_of};
 use crate::tui::effect::{Effect, LogScroll};
 use crate::tui::event::{Code, Key};
-use crate::tui::keymap::{Resolved, resolve};
+use crate::tui::keymap::Resolved;
 use crate::tui::layout;
+use crate::tui::model::input::Input;
 use crate::tui::model::launch::Field;
+use crate::tui::model::palette::Palette;
 use crate::tui::model::{Confirm, Held, Model, Popup, Screen, ToastKind};
 use crate::tui::text::count;
 
@@ -30,7 +32,7 @@ pub(super) fn press(model: &mut Model, key: Key, at: Timestamp) -> Vec<Effect> {
         return effects;
     }
     let prefix = model.keys.prefix.take();
-    match resolve(action::here(model), prefix, key) {
+    match model.keymap.resolve(action::here(model), prefix, key) {
         Resolved::Prefix => model.keys.prefix = Some(key),
         Resolved::Nothing => {}
         Resolved::Action(action) if def_of(action).acts => {
@@ -99,10 +101,10 @@ pub(super) fn click(model: &mut Model, column: u16, row: u16, at: Timestamp) -> 
     if model.popup.is_some() {
         return Vec::new();
     }
-    if model.screens.is_empty() {
-        fleet::click(model, column, row);
-    } else {
-        run::focus_under(model, column, row);
+    match model.screens.last() {
+        None => fleet::click(model, column, row),
+        Some(Screen::Walk(_)) => walk::click(model, column, row),
+        Some(Screen::Run(_) | Screen::Log) => run::focus_under(model, column, row),
     }
     Vec::new()
 }
@@ -137,10 +139,16 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             model.popup = Some(Popup::Palette(Default::default()));
             Vec::new()
         }
+        Action::Themes => {
+            let palette = Palette { input: Input::with("theme "), cursor: 0 };
+            model.popup = Some(Popup::Palette(palette));
+            Vec::new()
+        }
         Action::Log => {
             model.screens.push(Screen::Log);
             Vec::new()
         }
+        Action::Walk => walk::open(model),
         Action::Enroll => popups::open_launch(model),
         Action::Retry => run::retry(model, false),
         Action::RetryForced => run::retry(model, true),
@@ -149,6 +157,7 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Copy => super::copy::copy(model),
         _ => match model.screens.last() {
             Some(Screen::Run(_)) => run::act(model, action),
+            Some(Screen::Walk(_)) => walk::act(model, action),
             Some(Screen::Log) => log(action),
             None => fleet::act(model, action),
         },
@@ -191,12 +200,16 @@ fn back(model: &mut Model) -> Vec<Effect> {
     if model.toasts.pop().is_some() {
         return Vec::new();
     }
+    if model.replay().is_some() {
+        model.tape = None;
+        return Vec::new();
+    }
     match model.screens.last() {
         Some(Screen::Log) => {
             model.screens.pop();
             vec![Effect::ScrollLog(LogScroll::Newest)]
         }
-        Some(Screen::Run(_)) => {
+        Some(Screen::Run(_) | Screen::Walk(_)) => {
             model.screens.pop();
             Vec::new()
         }

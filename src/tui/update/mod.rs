@@ -6,6 +6,7 @@ mod inbox;
 mod keys;
 mod popups;
 mod run;
+mod walk;
 
 use super::effect::Effect;
 use super::event::{Ending, Event};
@@ -41,6 +42,7 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             Vec::new()
         }
         Event::RunLoaded { run, records } => inbox::run_loaded(model, run, &records),
+        Event::Tape { run, records } => run::look_back(model, run, records),
         Event::RunLost { run, why } => {
             model.loading.remove(&run);
             model.early.remove(&run);
@@ -55,6 +57,7 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
     };
     keep_in_view(model);
     let mut effects = effects;
+    effects.extend(walk::settle(model));
     effects.extend(load_details(model));
     effects
 }

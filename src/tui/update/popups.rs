@@ -51,13 +51,18 @@ pub(super) fn clamp(model: &mut Model) {
             palette.cursor = palette.cursor.min(last);
         }
     }
+    model.look.trying = match &model.popup {
+        Some(Popup::Palette(palette)) => palette::theme_under_cursor(model, palette),
+        _ => None,
+    };
 }
 
 /// Opens the launch dialog for the marked hosts, the selected one, or that of the run.
 pub(super) fn open_launch(model: &mut Model) -> Vec<Effect> {
-    let launch = match model.run_screen() {
-        Some(_) => Launch::new(model.target()),
-        None => Launch::new(model.fleet.chosen()),
+    // Marks belong to the fleet's table: on a screen of its own a host is meant alone.
+    let launch = match model.screens.is_empty() {
+        false => Launch::new(model.target()),
+        true => Launch::new(model.fleet.chosen()),
     };
     model.popup = Some(Popup::Launch(launch));
     Vec::new()
@@ -227,7 +232,9 @@ fn run_entry(model: &mut Model, mut open: palette::Palette, entry: palette::Entr
     match entry.command {
         Command::Act(action) => super::keys::act(model, action),
         Command::Theme(name) => {
-            model.look.theme = name;
+            model.look.theme = name.clone();
+            let keep = format!("theme = \"{name}\" under [console] in the configuration keeps it");
+            model.toast(ToastKind::Info, format!("theme {name}"), Some(keep));
             Vec::new()
         }
         Command::Go(place) => {

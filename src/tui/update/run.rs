@@ -1,14 +1,17 @@
 //! The run view: opening, panes, scrolling, retry.
 
+use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::layout;
 use crate::tui::model::run_screen::{RunPane, RunScreen};
+use crate::tui::model::tape::{Move, Tape};
 use crate::tui::model::{Model, Screen};
 
 /// Shows a run, and asks for its records where they are not here.
 pub(super) fn open(model: &mut Model, run: RunId, host: &str) -> Vec<Effect> {
+    model.tape = None;
     let screen = Screen::Run(RunScreen::new(run, host));
     match model.screens.last_mut() {
         // A retry takes the place of the run that it repeats.
@@ -26,6 +29,16 @@ pub(super) fn want(model: &mut Model, run: RunId) -> Vec<Effect> {
 
 /// Does an action of the run view.
 pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
+    let step = match action {
+        Action::Rewind => Some(Move::Back),
+        Action::Forward => Some(Move::On),
+        Action::RewindPhase => Some(Move::BackPhase),
+        Action::ForwardPhase => Some(Move::OnPhase),
+        _ => None,
+    };
+    if let Some(step) = step {
+        return turn_tape(model, step);
+    }
     let Some(pane) = focus(model) else { return Vec::new() };
     let height = layout::run(model).pane_rows(pane) as i64;
     let by = match action {
@@ -50,6 +63,31 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         let top = &mut screen.tops[pane.index()];
         *top = (*top as i64).saturating_add(by).clamp(0, i64::from(u32::MAX)) as usize;
         (screen.pane, screen.pinned) = (pane, true);
+    }
+    Vec::new()
+}
+
+/// Moves in what happened. The first move asks for the records.
+fn turn_tape(model: &mut Model, step: Move) -> Vec<Effect> {
+    let Some(run) = model.run_screen().map(|screen| screen.run) else { return Vec::new() };
+    if model.replay().is_none() {
+        return vec![Effect::LoadTape(run)];
+    }
+    if let Some(tape) = &mut model.tape
+        && !tape.turn(step)
+    {
+        // Past its end is now.
+        model.tape = None;
+    }
+    Vec::new()
+}
+
+/// The records of a run that somebody looks back at, from its last one but one.
+pub(super) fn look_back(model: &mut Model, run: RunId, records: Vec<RunRecord>) -> Vec<Effect> {
+    if model.run_screen().is_some_and(|screen| screen.run == run) && !records.is_empty() {
+        let mut tape = Tape::new(run, records);
+        tape.turn(Move::Back);
+        model.tape = Some(tape);
     }
     Vec::new()
 }

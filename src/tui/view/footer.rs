@@ -2,7 +2,6 @@
 
 use ratatui::layout::Rect;
 
-use crate::tui::keymap;
 use crate::tui::layout;
 use crate::tui::model::Model;
 use crate::tui::theme::Meaning;
@@ -12,7 +11,7 @@ pub fn draw(pen: &mut Pen, model: &Model) {
     let row = Rect::new(0, model.height.saturating_sub(1), model.width, 1);
     pen.ground(row, Meaning::Bar);
     for item in layout::footer(model) {
-        let at = pen.write(row, item.from, keymap::shown(item.def), Meaning::Key);
+        let at = pen.write(row, item.from, model.keymap.shown(item.def), Meaning::Key);
         pen.write(row, at + 1, item.def.name, Meaning::BarStrong);
     }
     let marks = model.fleet.marks.len();

@@ -105,6 +105,7 @@ fn names(model: &Model) -> Vec<String> {
             names.push(screen.host.clone());
             names
         }
+        Some(Screen::Walk(_)) => [place(&model.fleet.place), vec!["for you".to_owned()]].concat(),
         Some(Screen::Log) => vec!["log".to_owned()],
         None => place(&model.fleet.place),
     }

@@ -19,6 +19,7 @@ mod plan;
 mod run;
 mod table;
 mod toasts;
+mod walk;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -32,7 +33,7 @@ pub use log::LogPane;
 
 /// Draws one frame.
 pub fn draw(model: &Model, skin: &Skin, log: &LogPane, buf: &mut Buffer) {
-    let mut pen = Pen { buf, skin, now: model.now };
+    let mut pen = Pen { buf, skin, now: model.moment() };
     let area = pen.buf.area;
     pen.ground(area, Meaning::Text);
     if !layout::fits(model) {
@@ -41,6 +42,7 @@ pub fn draw(model: &Model, skin: &Skin, log: &LogPane, buf: &mut Buffer) {
     header::draw(&mut pen, model);
     match model.screens.last() {
         Some(Screen::Run(screen)) => run::draw(&mut pen, model, screen),
+        Some(Screen::Walk(screen)) => walk::draw(&mut pen, model, screen),
         Some(Screen::Log) => log::draw(&mut pen, layout::body(model), log),
         None => fleet::draw(&mut pen, model),
     }

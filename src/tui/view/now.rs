@@ -143,7 +143,7 @@ fn cancelled(by: &str, left: &[String], why: Option<&str>, width: usize) -> Vec<
 fn under_way(model: &Model, view: &RunView, width: usize) -> Vec<NowLine> {
     let mut out = Vec::new();
     if let Some(cancel) = &view.cancel {
-        let text = format!("{} asked for a cancel {}", cancel.by, text::ago(model.now, cancel.at));
+        let text = format!("{} asked for a cancel {}", cancel.by, text::ago(model.moment(), cancel.at));
         push(&mut out, Lead::Sign(Status::Warned), &text, width, Meaning::Warn);
     }
     match view.state() {
@@ -152,7 +152,7 @@ fn under_way(model: &Model, view: &RunView, width: usize) -> Vec<NowLine> {
             (Some(wait), _) => waiting(model, view, wait, width, &mut out),
             (None, Some(activity)) => {
                 let words = activity_words(&activity.name);
-                let at_work = text::clock(text::seconds(activity.started_at, model.now));
+                let at_work = text::clock(text::seconds(activity.started_at, model.moment()));
                 if let Some(retry) = &activity.retry {
                     let failed = &retry.failure;
                     let (sign, meaning, text) = match failed.code.is_outage() {
@@ -168,7 +168,7 @@ fn under_way(model: &Model, view: &RunView, width: usize) -> Vec<NowLine> {
                         }
                     };
                     push(&mut out, Lead::Sign(sign), &text, width, meaning);
-                    let again = format!("{words} again in {}", text::left(model.now, retry.at));
+                    let again = format!("{words} again in {}", text::left(model.moment(), retry.at));
                     push(&mut out, Lead::None, &again, width, Meaning::Muted);
                 } else {
                     let attempt = match activity.attempt {
@@ -200,18 +200,18 @@ fn waiting(model: &Model, view: &RunView, wait: &WaitView, width: usize, out: &m
     push(out, Lead::Sign(Status::Waiting), &wait_words(wait), width, Meaning::Strong);
     let since = match view.submitted_at() {
         Some(start) => format!("since {}", text::clock(text::seconds(start, wait.since))),
-        None => format!("for {}", text::clock(text::seconds(wait.since, model.now))),
+        None => format!("for {}", text::clock(text::seconds(wait.since, model.moment()))),
     };
     let mut pieces = vec![piece(since, Meaning::Muted)];
     let look = match (wait.until, view.activity()) {
-        (Some(until), _) => format!(" · looks in {}", text::left(model.now, until)),
+        (Some(until), _) => format!(" · looks in {}", text::left(model.moment(), until)),
         (None, Some(activity)) => format!(" · {}", activity_words(&activity.name)),
         (None, None) => " · looks now".to_owned(),
     };
     pieces.push(piece(look, Meaning::Muted));
     if let Some(end) = wait.reason.gives_up_at {
         pieces.push(piece(" · gives up in ", Meaning::Muted));
-        pieces.push(piece(text::left(model.now, end), meaning_of(Status::Waiting)));
+        pieces.push(piece(text::left(model.moment(), end), meaning_of(Status::Waiting)));
     }
     out.push(NowLine { lead: Lead::None, pieces });
 }

@@ -5,17 +5,19 @@ use ratatui::layout::Rect;
 use super::{cleaning, diff, events, links, now, phases};
 use crate::domain::lines::{self, Sign, has_lines};
 use crate::domain::run_view::{RunState, RunView, WriteLine};
+use crate::tui::action::{Action, def_of};
 use crate::tui::glyphs::Status;
 use crate::tui::layout::{self, WIDE};
 use crate::tui::model::Model;
 use crate::tui::model::run_screen::{self, Row, RunPane, RunScreen, elapsed_s};
+use crate::tui::model::tape::Tape;
 use crate::tui::text::{self, Keep};
 use crate::tui::theme::Meaning;
-use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece, row};
+use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece, pieces_width, row};
 
 pub fn draw(pen: &mut Pen, model: &Model, screen: &RunScreen) {
     let body = layout::body(model);
-    let Some(view) = model.runs.get(&screen.run) else {
+    let Some(view) = model.open_run() else {
         let text = format!("reading run {} of {}", screen.run.short(), screen.host);
         pen.write(row(body, 1), 2, &text, Meaning::Muted);
         return;
@@ -72,12 +74,15 @@ fn title(pen: &mut Pen, model: &Model, view: &RunView, line: Rect) {
         piece(" · ", Meaning::Muted),
         piece(word, meaning),
         piece(" · ", Meaning::Muted),
-        piece(text::clock(elapsed_s(view, model.now)), Meaning::Strong),
+        piece(text::clock(elapsed_s(view, model.moment())), Meaning::Strong),
     ];
     if let Some(phase) = view.phase().filter(|p| p.attempt > 1) {
         pieces.push(piece(format!(" · {} attempt {}", phase.phase.label(), phase.attempt), Meaning::Text));
     }
     let at = pen.pieces(line, 3, &pieces);
+    if let Some(tape) = model.replay() {
+        return replay(pen, model, tape, line, at);
+    }
     let Some(request) = &view.request else { return };
     let mut end = vec![piece(format!("by {}", request.submitted_by), Meaning::Muted)];
     for (on, word) in [
@@ -93,9 +98,31 @@ fn title(pen: &mut Pen, model: &Model, view: &RunView, line: Rect) {
         end.push(piece(format!(" · repeats {}", before.short()), Meaning::Muted));
     }
     end.push(piece(" ", Meaning::Muted));
-    if at + 2 + (crate::tui::widgets::pen::pieces_width(&end) as u16) <= line.width {
+    if at + 2 + (pieces_width(&end) as u16) <= line.width {
         pen.right(line, &end);
     }
+}
+
+/// That this is the past, how far back, and the way to now.
+fn replay(pen: &mut Pen, model: &Model, tape: &Tape, line: Rect, from: u16) {
+    let place = format!("{} of {}", tape.at, tape.records.len());
+    let ago = text::ago(model.now, tape.moment());
+    let key = |action| model.keymap.shown(def_of(action)).to_owned();
+    let mut end = vec![piece("replay ", Meaning::Warn), piece(place, Meaning::Strong)];
+    end.push(piece(format!(" · {ago}"), Meaning::Muted));
+    let keys = [
+        piece(" · ", Meaning::Muted),
+        piece(format!("{} {}", key(Action::Rewind), key(Action::Forward)), Meaning::Key),
+        piece(" turn  ", Meaning::Muted),
+        piece(key(Action::Back), Meaning::Key),
+        piece(" now ", Meaning::Muted),
+    ];
+    if from + 2 + (pieces_width(&end) + pieces_width(&keys)) as u16 <= line.width {
+        end.extend(keys);
+    } else {
+        end.push(piece(" ", Meaning::Muted));
+    }
+    pen.right(line, &end);
 }
 
 fn draw_pane(pen: &mut Pen, view: &RunView, screen: &RunScreen, pane: RunPane, area: Rect, focused: bool) {
