@@ -25,7 +25,7 @@ async fn locate(bmc: &Bmc<'_>, wish: Option<LocatorWish>) -> Result<Located, Tro
         bmc.redfish.prefer(vendor.dialect().first_form());
     }
     let system = bmc.parts(&root).await?.system;
-    let resting = vendor.map_or("Off", |vendor| vendor.dialect().resting_led());
+    let resting = vendor.map(|vendor| vendor.dialect().resting_led());
     let Some(locator) = find(&bmc.redfish, &system, resting).await? else {
         let host = &bmc.target.host;
         return Err(bmc

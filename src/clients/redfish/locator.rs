@@ -16,8 +16,8 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Locator {
     ways: Vec<Way>,
-    /// What `IndicatorLED` is where nobody looks for the host.
-    resting: &'static str,
+    /// What `IndicatorLED` is where nobody looks for the host; `None`: of a vendor that is not known.
+    resting: Option<&'static str>,
 }
 
 /// One way: a member of a resource.
@@ -54,11 +54,11 @@ pub struct Lit {
 }
 
 /// Finds the ways of a host: its system, then what it stands in. `resting` is the vendor's word for an LED that is not
-/// asked to show the host. `None`: the BMC has no locator to light.
+/// asked to show the host, where the vendor is known. `None`: the BMC has no locator to light.
 pub async fn find(
     redfish: &Redfish,
     system: &Resource,
-    resting: &'static str,
+    resting: Option<&'static str>,
 ) -> Result<Option<Locator>, RedfishError> {
     let mut resources = vec![system.clone()];
     for path in system.links("/Links/Chassis") {
@@ -139,11 +139,11 @@ impl Locator {
                 let is = |other: &str| word.eq_ignore_ascii_case(other);
                 if is("Blinking") {
                     Some(true)
-                } else if is(self.resting) || is("Off") {
+                } else if is(self.resting.unwrap_or("Off")) || is("Off") {
                     Some(false)
                 } else {
-                    // Lit without blinking shows the host too, where that is not how it always is.
-                    is("Lit").then_some(true)
+                    // Lit without blinking shows the host too, where that is known not to be how it always is.
+                    (self.resting.is_some() && is("Lit")).then_some(true)
                 }
             }
         }
@@ -158,7 +158,7 @@ impl Locator {
                 json!(match on {
                     true if takes("Blinking") => "Blinking",
                     true => "Lit",
-                    false => self.resting,
+                    false => self.resting.unwrap_or("Off"),
                 })
             }
         }
@@ -180,6 +180,7 @@ mod tests {
     use super::*;
 
     fn locator(body: Value, resting: &'static str) -> Locator {
+        let resting = (resting != "?").then_some(resting);
         let resource = Resource { path: "/s".into(), body: body.as_object().unwrap().clone(), etag: None };
         let member = if body.get("LocationIndicatorActive").is_some() {
             Member::LocationIndicatorActive
@@ -195,6 +196,7 @@ mod tests {
             (json!({"IndicatorLED": "Off"}), "Off", Some(false)),
             (json!({"IndicatorLED": "Blinking"}), "Off", Some(true)),
             (json!({"IndicatorLED": "Lit"}), "Off", Some(true)),
+            (json!({"IndicatorLED": "Lit"}), "?", None),
             (json!({"IndicatorLED": "Lit"}), "Lit", Some(false)),
             (json!({"IndicatorLED": "Blinking"}), "Lit", Some(true)),
             (json!({"IndicatorLED": "Unknown"}), "Off", None),
