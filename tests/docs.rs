@@ -3,8 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use muster::clients::ironic::{CALLS, Microversion, Write as IronicWrite};
 use muster::domain::failure::FailureCode;
 use muster::domain::phase::Phase;
+use muster::domain::provision::ProvisionState;
 use muster::tui::action::{Def, TABLE, Where};
 use muster::tui::glyphs::{Glyphs, Status};
 use muster::tui::theme::Theme;
@@ -38,6 +40,37 @@ fn compare(name: &str, page: &str) {
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(written, page, "run MUSTER_UPDATE_DOCS=1 cargo test --test docs");
+}
+
+/// What stands between two marks of a page.
+fn compare_part(name: &str, mark: &str, table: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let (begin, end) = (format!("<!-- {mark} begins -->\n"), format!("<!-- {mark} ends -->\n"));
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("{name} has no '{begin}'"));
+    let (_, tail) = rest.split_once(&end).unwrap_or_else(|| panic!("{name} has no '{end}'"));
+    compare(name, &format!("{head}{begin}{table}{end}{tail}"));
+}
+
+#[test]
+fn the_page_of_ironic_has_the_tables_of_its_guard_and_its_versions() {
+    let mut table = String::from("| request | goes from | |\n| --- | --- | --- |\n");
+    for write in IronicWrite::ALL {
+        let states = ProvisionState::KNOWN.iter().filter(|state| write.goes_from(state));
+        let states: Vec<String> = states.map(|state| format!("`{state}`")).collect();
+        writeln!(table, "| {} | {} | {} |", write.words(), states.join(", "), write.why()).unwrap();
+    }
+    compare_part("docs/ironic.md", "the guard's table", &table);
+
+    let mut table = String::from("| request | since | release | for |\n| --- | --- | --- | --- |\n");
+    for need in &CALLS {
+        let only = if need.always { "" } else { " (only hosts that ask for it)" };
+        let (since, release) = (need.since, need.since.release());
+        writeln!(table, "| `{}` | {since} | {release} | {}{only} |", need.request, need.feature).unwrap();
+    }
+    let needed = Microversion::needed();
+    writeln!(table, "| a whole enrollment | {needed} | {} | |", needed.release()).unwrap();
+    compare_part("docs/ironic.md", "the versions' table", &table);
 }
 
 /// The keys of a place, as the table of actions has them.

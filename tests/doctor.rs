@@ -61,7 +61,8 @@ async fn a_good_token_gets_a_line_for_each_permission_and_nothing_is_written() {
     assert_eq!(checks.iter().filter(|check| check.check.starts_with("netbox.more.")).count(), 1);
     assert!(checks.iter().all(|check| check.level == Level::Ok || (check.owner.is_some() && check.action.is_some())));
     let ledger = rig.lab.ledger();
-    assert!(ledger.len() > 20 && ledger.iter().all(|entry| entry.system == System::Netbox), "{ledger:#?}");
+    let asked = |entry: &muster::lab::ledger::Entry| matches!(entry.system, System::Netbox | System::Ironic);
+    assert!(ledger.len() > 20 && ledger.iter().all(asked), "{ledger:#?}");
     let written: Vec<_> =
         ledger.iter().filter(|entry| entry.write || !["GET", "OPTIONS"].contains(&entry.method.as_str())).collect();
     assert!(written.is_empty(), "{written:#?}");
@@ -102,10 +103,61 @@ async fn a_refused_token_and_a_netbox_that_does_not_answer_leave_the_rest_unknow
     let token = at(&checks, "netbox.token");
     assert!(token.level == Level::Fail && token.message.contains("Invalid v2 token"), "{token:?}");
     assert!(token.action.as_deref().is_some_and(|action| action.contains("valid API token")));
-    assert!(checks[1..].iter().all(|check| check.level == Level::Unknown) && checks.len() == 13, "{checks:#?}");
+    let netbox: Vec<&Check> = checks.iter().filter(|check| check.check.starts_with("netbox.")).collect();
+    assert!(netbox[1..].iter().all(|check| check.level == Level::Unknown) && netbox.len() == 13, "{checks:#?}");
 
     rig.settings.netbox.url = "http://127.0.0.1:9".parse().unwrap();
     let checks = rig.look().await;
     assert_eq!(at(&checks, "netbox.token").level, Level::Unknown);
-    assert!(checks.iter().all(|check| check.level == Level::Unknown), "{checks:#?}");
+    let netbox = |check: &&Check| check.check.starts_with("netbox.");
+    assert!(checks.iter().filter(netbox).all(|check| check.level == Level::Unknown), "{checks:#?}");
+}
+
+/// An Ironic that answers its root with these versions, and its list of nodes so.
+async fn ironic_with(rig: &mut Rig, max: &str, nodes: wiremock::ResponseTemplate) -> wiremock::MockServer {
+    use wiremock::matchers::path;
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+    let server = MockServer::start().await;
+    let root = serde_json::json!({"default_version": {"id": "v1", "min_version": "1.1", "version": max}});
+    Mock::given(path("/")).respond_with(ResponseTemplate::new(200).set_body_json(root)).mount(&server).await;
+    Mock::given(path("/v1/nodes")).respond_with(nodes).mount(&server).await;
+    for instance in rig.settings.ironic.values_mut() {
+        instance.url = server.uri().parse().unwrap();
+        instance.auth = muster::config::settings::IronicAuth::None;
+    }
+    server
+}
+
+/// Proves: K4
+#[tokio::test]
+async fn an_ironic_is_told_by_what_its_versions_lack_and_whether_it_takes_the_login() {
+    use wiremock::ResponseTemplate;
+    let mut rig = rig().await;
+    let name = rig.settings.ironic.keys().next().unwrap().clone();
+    let (api, login) = (format!("ironic.{name}.api"), format!("ironic.{name}.login"));
+    let checks = rig.look().await;
+    assert!(at(&checks, &api).message.contains("1.81 is needed"), "{checks:#?}");
+    assert_eq!((at(&checks, &api).level, at(&checks, &login).level), (Level::Ok, Level::Ok), "{checks:#?}");
+
+    let good = || ResponseTemplate::new(200).set_body_json(serde_json::json!({"nodes": []}));
+    let _server = ironic_with(&mut rig, "1.58", good()).await;
+    let checks = rig.look().await;
+    let told = at(&checks, &api);
+    assert_eq!((told.level, at(&checks, &login).level), (Level::Fail, Level::Unknown), "{checks:#?}");
+    for word in ["1.58 (Train)", "the lessee of a node (1.65)", "the inventory of an inspection (1.81)"] {
+        assert!(told.message.contains(word), "{word}: {}", told.message);
+    }
+    assert!(told.action.as_ref().unwrap().contains("2023.1 Antelope"), "{told:?}");
+
+    let _server = ironic_with(&mut rig, "1.95", ResponseTemplate::new(401)).await;
+    let checks = rig.look().await;
+    assert_eq!((at(&checks, &api).level, at(&checks, &login).level), (Level::Ok, Level::Fail), "{checks:#?}");
+    let stripped = good().insert_header("x-openstack-ironic-api-version", "1.1");
+    let _server = ironic_with(&mut rig, "1.95", stripped).await;
+    let checks = rig.look().await;
+    assert!(at(&checks, &login).message.contains("X-OpenStack-Ironic-API-Version"), "{checks:#?}");
+
+    rig.settings.ironic.values_mut().for_each(|i| i.url = "http://127.0.0.1:9".parse().unwrap());
+    let checks = rig.look().await;
+    assert_eq!((at(&checks, &api).level, at(&checks, &login).level), (Level::Unknown, Level::Unknown));
 }

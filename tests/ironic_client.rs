@@ -4,7 +4,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use muster::clients::ironic::{ConflictKind, Ironic, IronicError, LinkConnection, Microversion, NewPort, NewPortgroup};
+use muster::clients::ironic::{
+    CALLS, ConflictKind, Ironic, IronicError, LinkConnection, Microversion, NewPort, NewPortgroup, NodeChange, Refusal,
+    RootDevice, RootDeviceHint, Verb,
+};
 use muster::clients::keystone::KeystoneError;
 use muster::clients::vault::Vault;
 use muster::config::settings::{
@@ -124,7 +127,7 @@ fn node_uuid() -> NodeUuid {
 async fn the_version_is_agreed_on_once_and_sent_with_every_request() {
     let server = ironic_server().await;
     Mock::given(path(format!("/v1/nodes/{NODE}")))
-        .and(header("X-OpenStack-Ironic-API-Version", "1.95"))
+        .and(header("X-OpenStack-Ironic-API-Version", "1.65"))
         .respond_with(recorded("115-node-after-inspection"))
         .expect(2)
         .mount(&server)
@@ -137,7 +140,171 @@ async fn the_version_is_agreed_on_once_and_sent_with_every_request() {
         assert_eq!(node.interfaces["raid_interface"], "no-raid");
         assert!(node.inspected_at.is_some());
     }
-    assert_eq!(ironic.version().await.unwrap(), Microversion(95));
+    let spoken = ironic.speaks().await.unwrap();
+    assert_eq!((spoken.min, spoken.max), (Microversion(1), Microversion(115)));
+}
+
+/// A node as it was recorded, in another state or with another owner.
+fn node(state: &str, instance: Option<&str>) -> ResponseTemplate {
+    let mut node = exchange("ironic", "115-node-after-inspection");
+    node["response"]["body"]["provision_state"] = json!(state);
+    node["response"]["body"]["instance_uuid"] = json!(instance);
+    answer(&node)
+}
+
+/// A server that has the node and answers everything else so.
+async fn with_node(state: &str, other: ResponseTemplate) -> (MockServer, Ironic) {
+    let server = ironic_server().await;
+    Mock::given(method("GET"))
+        .and(path(format!("/v1/nodes/{NODE}")))
+        .respond_with(node(state, None))
+        .mount(&server)
+        .await;
+    Mock::given(any()).respond_with(other).mount(&server).await;
+    let ironic = client(&server.uri());
+    (server, ironic)
+}
+
+/// Writes that came to a server.
+async fn writes(server: &MockServer) -> usize {
+    server.received_requests().await.unwrap().iter().filter(|r| r.method.as_str() != "GET").count()
+}
+
+#[tokio::test]
+async fn each_call_is_made_in_the_lowest_version_that_it_needs() {
+    let (server, ironic) = with_node("manageable", ResponseTemplate::new(202)).await;
+    let attempt = ironic.attempt();
+    attempt.node(NODE).await.unwrap();
+    attempt.provision(node_uuid(), Verb::Inspect).await.unwrap();
+    attempt.clear_maintenance(node_uuid()).await.unwrap();
+    attempt.add_trait(node_uuid(), "HW_ARCH_X86_64").await.unwrap();
+    attempt.power_on(node_uuid()).await.unwrap();
+    let sent = server.received_requests().await.unwrap();
+    let versions: Vec<String> = sent
+        .iter()
+        .filter(|r| r.url.path() != "/")
+        .map(|r| {
+            let version = r.headers["x-openstack-ironic-api-version"].to_str().unwrap();
+            format!("{} {version}", r.url.path().rsplit('/').next().unwrap())
+        })
+        .collect();
+    let expected = [
+        format!("{NODE} 1.65"),
+        "provision 1.11".into(),
+        "maintenance 1.1".into(),
+        "HW_ARCH_X86_64 1.37".into(),
+        "power 1.1".into(),
+    ];
+    assert_eq!(versions, expected);
+}
+
+/// A root that speaks these versions.
+async fn speaking(min: &str, max: &str) -> (MockServer, Ironic) {
+    let server = MockServer::start().await;
+    let root = json!({"default_version": {"id": "v1", "min_version": min, "version": max}});
+    Mock::given(path("/")).respond_with(ResponseTemplate::new(200).set_body_json(root)).mount(&server).await;
+    let ironic = client(&server.uri());
+    (server, ironic)
+}
+
+#[tokio::test]
+async fn an_ironic_that_is_too_old_or_too_new_is_told_by_feature_version_and_release_and_asked_nothing() {
+    for (min, max, words) in [
+        ("1.1", "1.72", vec!["up to 1.72 (Wallaby)", "1.81 (2023.1 Antelope)", "the inventory of an inspection"]),
+        ("1.1", "1.38", vec!["up to 1.38 (Queens)", "1.81"]),
+        ("1.120", "1.140", vec!["no longer speaks API versions below 1.120", "up to 1.95"]),
+    ] {
+        let (server, ironic) = speaking(min, max).await;
+        let error = ironic.node("x").await.unwrap_err();
+        assert!(matches!(error, IronicError::TooOld { .. } | IronicError::TooNew { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        assert_eq!(server.received_requests().await.unwrap().len(), 1, "the root alone is asked");
+    }
+    // A raised minimum that is known here is what every call is made in.
+    let (server, ironic) = speaking("1.90", "1.140").await;
+    Mock::given(path("/v1/nodes/x"))
+        .and(header("X-OpenStack-Ironic-API-Version", "1.90"))
+        .respond_with(recorded("115-node-after-inspection"))
+        .expect(1)
+        .mount(&server)
+        .await;
+    ironic.node("x").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_proxy_that_takes_the_version_away_is_found_by_what_the_answer_is_missing() {
+    // It says so itself.
+    let answered = |version: &str| {
+        let mut old = exchange("ironic", "115-node-after-inspection");
+        old["response"]["headers"]["X-OpenStack-Ironic-API-Version"] = json!(version);
+        old
+    };
+    let (_server, ironic) = with_node("manageable", answer(&answered("1.1"))).await;
+    let error = ironic.node("another").await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("asked in API version 1.65 and answered in 1.1"), "{text}");
+    assert!(text.contains("X-OpenStack-Ironic-API-Version"), "{text}");
+    // Its answers lose the header as well: the node lacks what the version has.
+    let mut bare = answered("1.1");
+    bare["response"]["headers"] = json!({});
+    for field in ["owner", "lessee", "fault", "traits"] {
+        bare["response"]["body"].as_object_mut().unwrap().remove(field);
+    }
+    let (_server, ironic) = with_node("manageable", answer(&bare)).await;
+    let error = ironic.node("another").await.unwrap_err();
+    assert!(matches!(error, IronicError::Stripped { used: None, .. }), "{error}");
+    // A refusal in an old version is no "there is none".
+    let mut missing = exchange("ironic", "111-inventory-none");
+    missing["response"]["headers"]["X-OpenStack-Ironic-API-Version"] = json!("1.1");
+    let (_server, ironic) = with_node("manageable", answer(&missing)).await;
+    let error = ironic.inventory(node_uuid()).await.unwrap_err();
+    assert!(matches!(error, IronicError::Stripped { .. }), "{error}");
+}
+
+#[test]
+fn every_call_has_a_feature_and_a_release() {
+    for need in &CALLS {
+        assert!(!need.feature.is_empty() && !need.request.is_empty() && !need.since.release().contains("after"));
+    }
+}
+
+/// Proves: E7, I3, E5
+#[tokio::test]
+async fn what_the_guard_keeps_back_never_reaches_the_server() {
+    for state in [("manageable", Some("i-1")), ("active", None), ("deploy failed", None)] {
+        let server = ironic_server().await;
+        Mock::given(method("GET")).respond_with(node(state.0, state.1)).mount(&server).await;
+        let attempt = client(&server.uri()).attempt();
+        let unread = attempt.provision(node_uuid(), Verb::Manage).await.unwrap_err();
+        assert!(matches!(unread, IronicError::Guarded(Refusal::NotRead { .. })), "{unread:?}");
+        attempt.node(NODE).await.unwrap();
+        let hint = RootDeviceHint::of(json!({"wwn": "0x5000"}).as_object().unwrap()).unwrap();
+        let port = NewPort {
+            node: node_uuid(),
+            mac: "52:54:00:10:01:01".parse().unwrap(),
+            pxe_enabled: true,
+            portgroup: None,
+            link: None,
+        };
+        let raid = json!({"logical_disks": []}).as_object().cloned().unwrap();
+        for outcome in [
+            attempt.provision(node_uuid(), Verb::Manage).await,
+            attempt.provision(node_uuid(), Verb::Inspect).await,
+            attempt.provision(node_uuid(), Verb::Provide).await,
+            attempt.provision(node_uuid(), Verb::Abort).await,
+            attempt.power_on(node_uuid()).await,
+            attempt.clear_maintenance(node_uuid()).await,
+            attempt.restore_maintenance(node_uuid(), Some("x")).await,
+            attempt.add_trait(node_uuid(), "HW_ARCH_X86_64").await,
+            attempt.set_raid_target(node_uuid(), &raid).await,
+            attempt.change_node(node_uuid(), &[NodeChange::RootDevice(RootDevice::Set(hint))]).await.map(drop),
+            attempt.create_port(&port).await.map(drop),
+        ] {
+            assert!(matches!(outcome, Err(IronicError::Guarded(Refusal::Owned { .. }))), "{state:?}: {outcome:?}");
+        }
+        assert_eq!(writes(&server).await, 0, "{state:?}");
+    }
 }
 
 #[tokio::test]
@@ -198,8 +365,10 @@ async fn what_is_not_there_is_none_and_a_bad_name_is_invalid() {
 #[tokio::test]
 async fn recorded_refusals_are_told_apart() {
     let patch = async |name: &str| {
-        let (_server, ironic) = serving(name).await;
-        ironic.patch_node(node_uuid(), vec![], false).await.unwrap_err()
+        let (_server, ironic) = with_node("manageable", recorded(name)).await;
+        let attempt = ironic.attempt();
+        attempt.node(NODE).await.unwrap();
+        attempt.change_node(node_uuid(), &[NodeChange::RaidInterface("agent".into())]).await.unwrap_err()
     };
     for name in ["401-locked-patch-root-device", "402-locked-inspect"] {
         match patch(name).await {
@@ -284,9 +453,17 @@ async fn ports_and_portgroups_are_written_as_recorded_and_looked_up_by_a_whole_a
         .expect(1)
         .mount(&server)
         .await;
+    Mock::given(path(format!("/v1/nodes/{NODE}"))).respond_with(node("enroll", None)).mount(&server).await;
+    Mock::given(path("/v1/ports/detail"))
+        .and(query_param("node", NODE))
+        .respond_with(ResponseTemplate::new(200).set_body_json(json!({"ports": []})))
+        .mount(&server)
+        .await;
     // A server that knows no filter answers with every port.
     Mock::given(path("/v1/ports/detail")).respond_with(recorded("117-ports-detail")).mount(&server).await;
-    let ironic = client(&server.uri());
+    let ironic = client(&server.uri()).attempt();
+    ironic.node(NODE).await.unwrap();
+    ironic.ports_of(node_uuid()).await.unwrap();
     let mac = "52:54:00:10:01:01".parse().unwrap();
     let properties = json!({"miimon": "100", "xmit_hash_policy": "layer3+4"}).as_object().cloned().unwrap();
     let group = ironic
@@ -450,7 +627,7 @@ async fn many_requests_at_once_log_in_once() {
     login(&server, "003-password-project", "token-1", 3600).await;
     needs_token(&server, "token-1").await;
     let (ironic, _folder) = client_with(&server.uri(), keystone(&server.uri(), project()));
-    ironic.version().await.unwrap();
+    ironic.speaks().await.unwrap();
     futures::future::try_join_all((0..20).map(|_| ironic.node("x"))).await.unwrap();
     assert_eq!(logins(&server).await, 1);
 }

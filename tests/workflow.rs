@@ -273,6 +273,44 @@ fn a_lock_is_waited_out_on_timers_and_at_the_end_names_its_holder() {
     assert!((880..=900).contains(&waited), "{waited}");
 }
 
+/// Proves: E15, E16
+#[test]
+fn a_prelude_that_stays_locked_reads_the_node_before_it_gives_up() {
+    let world = good_world(|name, _, _| match name {
+        "ironic.prelude" => {
+            Some(Ok(json!({"prelude": "locked", "holder": "conductor-1", "state": "manageable", "node": NODE})))
+        }
+        "ironic.look" => Some(Ok(json!({"state": "clean failed", "power": "off", "reservation": "conductor-9"}))),
+        _ => None,
+    });
+    let played = play(request(), None, world);
+    let failure = played.failure();
+    assert_eq!(failure.code, FailureCode::IronicNodeLocked);
+    for word in ["conductor-9", "clean failed", "15 min"] {
+        assert!(failure.message.contains(word), "{word}: {}", failure.message);
+    }
+    assert_eq!(played.count("ironic.look"), 1);
+}
+
+/// Proves: C7
+#[test]
+fn a_node_that_nova_takes_while_its_power_is_waited_for_is_waited_for_no_longer() {
+    let tagged = Cell::new(false);
+    let world = good_world(move |name, _, _| match name {
+        "ironic.power_on" => {
+            tagged.set(true);
+            None
+        }
+        "ironic.look" if tagged.get() => Some(Ok(json!({"state": "active", "power": "off", "instance_uuid": "i-1"}))),
+        "ironic.prelude" => Some(Ok(json!({"prelude": "satisfied", "node": NODE, "state": "available"}))),
+        "ironic.verify" => Some(Ok(verified("pass"))),
+        _ => None,
+    });
+    let played = play(request(), None, world);
+    assert!(played.result.is_ok(), "{:?}", played.result);
+    assert_eq!(played.waited(WaitKind::PowerOn).as_secs(), 0);
+}
+
 /// Proves: I8
 #[test]
 fn a_manage_that_lands_elsewhere_is_a_hard_failure() {

@@ -134,6 +134,9 @@ codes! {
     NodeManageFailed = "NODE_MANAGE_FAILED", InfraEng, false, "Ironic could not take the node under management";
     NodePowerTimeout = "NODE_POWER_TIMEOUT", Onsite, true, "the node was not powered on in time";
     MacConflict = "MAC_CONFLICT", InfraEng, false, "two interfaces claim one MAC address";
+    PxePortConflict = "PXE_PORT_CONFLICT", InfraEng, false, "another port of the node is enabled for PXE already";
+    WriteForbidden = "WRITE_FORBIDDEN", InfraEng, false,
+        "a request would break a rule of enrollment, and muster did not send it";
     InterfaceUncabled = "INTERFACE_UNCABLED", InfraEng, false, "a frontend interface has no cable in NetBox";
     InspectionFailed = "INSPECTION_FAILED", InfraEng, true, "Ironic's inspection failed";
     InspectionTimeout = "INSPECTION_TIMEOUT", InfraEng, true, "the inspection did not end in its budget";

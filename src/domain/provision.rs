@@ -15,6 +15,9 @@ macro_rules! states {
         }
 
         impl ProvisionState {
+            /// Every state that this version knows.
+            pub const KNOWN: &'static [ProvisionState] = &[$(ProvisionState::$variant,)*];
+
             /// Ironic's own spelling.
             pub fn as_str(&self) -> &str {
                 match self { $(ProvisionState::$variant => $wire,)* ProvisionState::Other(text) => text }

@@ -23,7 +23,7 @@ pub const BMC_USER: &str = "ADMIN";
 const FRONTEND: [&str; 2] = ["eth0", "eth1"];
 
 /// What a scenario describes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Built {
     pub records: Records,
     pub machines: Vec<Machine>,

@@ -60,17 +60,38 @@ pub struct Clock {
     /// Oldest first, never empty.
     anchors: Mutex<Vec<Anchor>>,
     changed: tokio::sync::Notify,
+    /// Time that only moves where it is moved; nobody waits for anything then.
+    hand: Option<Mutex<LabTime>>,
 }
 
 impl Clock {
     /// A clock that starts now. A speed that is not a positive number is 1.
     pub fn start(speed: f64) -> Self {
         let first = Anchor { lab: LabTime::ZERO, real: Instant::now(), wall: Timestamp::now(), speed: sane(speed) };
-        Clock { anchors: Mutex::new(vec![first]), changed: tokio::sync::Notify::new() }
+        Clock { anchors: Mutex::new(vec![first]), changed: tokio::sync::Notify::new(), hand: None }
+    }
+
+    /// A clock that stands still at `wall` until somebody moves it or sleeps by it: a sleep ends at once, and its time has
+    /// passed. For one caller at a time.
+    pub fn by_hand(wall: Timestamp) -> Self {
+        let first = Anchor { lab: LabTime::ZERO, real: Instant::now(), wall, speed: 1.0 };
+        let hand = Some(Mutex::new(LabTime::ZERO));
+        Clock { anchors: Mutex::new(vec![first]), changed: tokio::sync::Notify::new(), hand }
+    }
+
+    /// Moves a clock that goes by hand on to a later time; any other goes by itself.
+    pub fn move_to(&self, at: LabTime) {
+        if let Some(hand) = &self.hand {
+            let mut hand = hand.lock().unwrap_or_else(PoisonError::into_inner);
+            *hand = hand.max(at);
+        }
     }
 
     /// Lab time now.
     pub fn now(&self) -> LabTime {
+        if let Some(hand) = &self.hand {
+            return *hand.lock().unwrap_or_else(PoisonError::into_inner);
+        }
         self.with(|anchors| anchors.last().map_or(LabTime::ZERO, |a| a.lab + a.real.elapsed().mul_f64(a.speed)))
     }
 
@@ -100,6 +121,7 @@ impl Clock {
 
     /// Sleeps until lab time reaches `at`, whatever the speed does meanwhile.
     pub async fn sleep_until(&self, at: LabTime) {
+        self.move_to(at);
         loop {
             let changed = self.changed.notified();
             let left = at - self.now();
@@ -144,6 +166,17 @@ mod tests {
         clock.set_speed(100_000.0);
         tokio::time::timeout(Duration::from_secs(5), sleeper).await.unwrap().unwrap();
         assert!(clock.now() >= LabTime(Duration::from_secs(3600)));
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_goes_by_hand_stands_still_until_somebody_sleeps_by_it() {
+        let wall = Timestamp::from_second(1_790_000_000).unwrap();
+        let clock = Clock::by_hand(wall);
+        assert_eq!((clock.now(), clock.stamp(clock.now())), (LabTime::ZERO, wall));
+        clock.sleep(Duration::from_secs(7200)).await;
+        assert_eq!(clock.stamp(clock.now()).as_second(), wall.as_second() + 7200);
+        clock.move_to(LabTime(Duration::from_secs(10)));
+        assert_eq!(clock.now(), LabTime(Duration::from_secs(7200)), "never back");
     }
 
     #[test]

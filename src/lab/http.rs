@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tower_service::Service;
 
 use super::faults::{Asked, Instead, Shape};
 use super::ledger::{Note, System};
@@ -70,12 +71,24 @@ pub fn is_read(method: &Method) -> bool {
 /// Serves a router until the handle is aborted.
 pub fn serve(listener: TcpListener, served: Served, router: Router) -> JoinHandle<()> {
     let gate = Gate { listener, served: served.clone() };
-    let app = router.layer(axum::middleware::from_fn_with_state(served, watch));
-    let app = app.into_make_service_with_connect_info::<Cut>();
+    let app = watched(served, router).into_make_service_with_connect_info::<Cut>();
     tokio::spawn(async move {
         // Ends only by abort: accept errors are waited out by the listener.
         axum::serve(gate, app).await.ok();
     })
+}
+
+/// A router whose every request is seen.
+pub fn watched(served: Served, router: Router) -> Router {
+    router.layer(axum::middleware::from_fn_with_state(served, watch))
+}
+
+/// Asks a watched router without a connection. `None`: one would have been cut.
+pub async fn ask(router: &Router, mut request: Request) -> Option<Response> {
+    let cut = Cut(Arc::default());
+    request.extensions_mut().insert(ConnectInfo(cut.clone()));
+    let Ok(answer) = router.clone().call(request).await;
+    (!cut.0.load(Ordering::Relaxed)).then_some(answer)
 }
 
 /// Sees every request: ledger, fault rules, a BMC that is away.

@@ -7,6 +7,7 @@ mod control;
 pub mod dhcp_host;
 pub mod faults;
 pub mod http;
+pub mod inside;
 pub mod ironic;
 pub mod ledger;
 pub mod machine;

@@ -42,11 +42,7 @@ impl Lab {
         let addresses: Vec<Ipv4Addr> = built.machines.iter().map(|m| m.bmc.address).collect();
         let (bmc_port, bmcs) = bind_bmcs(&addresses, bind_all)?;
         let (ipmi_port, ipmis) = bind_bmcs(&addresses, bind_all_udp)?;
-        let settings = ironic::Settings {
-            pre_create_ports: scenario.ironic.pre_create_ports,
-            parse_lldp: scenario.ironic.parse_lldp,
-            basic: (scenario.ironic.auth == IronicAuth::HttpBasic).then(|| (IRONIC_USER.to_owned(), ironic_password())),
-        };
+        let settings = settings(&scenario);
         let seeds = seeds(&scenario, &built, bmc_port);
         let names: Vec<String> = built.machines.iter().map(|m| m.name.clone()).collect();
         let database = Ironic::new(settings);
@@ -131,6 +127,15 @@ impl Drop for Lab {
     }
 }
 
+/// What the scenario's operator of Ironic has configured.
+pub(super) fn settings(scenario: &Scenario) -> ironic::Settings {
+    ironic::Settings {
+        pre_create_ports: scenario.ironic.pre_create_ports,
+        parse_lldp: scenario.ironic.parse_lldp,
+        basic: (scenario.ironic.auth == IronicAuth::HttpBasic).then(|| (IRONIC_USER.to_owned(), ironic_password())),
+    }
+}
+
 /// The password of [`IRONIC_USER`].
 pub fn ironic_password() -> String {
     secret(&["ironic"], 12)
@@ -202,7 +207,7 @@ fn bind_all_udp(first: Ipv4Addr, addresses: &[Ipv4Addr]) -> Bound<UdpSocket> {
 }
 
 /// The nodes that a scenario wants to be there.
-fn seeds(scenario: &Scenario, built: &build::Built, bmc_port: u16) -> Vec<Seed> {
+pub(super) fn seeds(scenario: &Scenario, built: &build::Built, bmc_port: u16) -> Vec<Seed> {
     let hosts = scenario.hosts.iter().filter_map(|host| Some((host, host.node.as_deref()?)));
     hosts
         .filter_map(|(host, state)| {

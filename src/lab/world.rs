@@ -144,7 +144,12 @@ impl DerefMut for Guard<'_> {
 impl World {
     /// A world with these machines, whose clock starts now.
     pub fn new(machines: Vec<Machine>, records: Records, ironic: Ironic, timing: Timing, speed: f64) -> World {
-        let clock = Arc::new(Clock::start(speed));
+        Self::with_clock(machines, records, ironic, timing, Clock::start(speed))
+    }
+
+    /// A world that goes by this clock.
+    pub fn with_clock(machines: Vec<Machine>, records: Records, ironic: Ironic, timing: Timing, clock: Clock) -> World {
+        let clock = Arc::new(clock);
         let machines = machines.into_iter().map(|m| (m.name.clone(), m)).collect();
         let state = State {
             now: LabTime::ZERO,

@@ -309,7 +309,7 @@ pub struct LinksOut {
 }
 
 /// Which half of the Ironic phases asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Half {
     Inspection,
@@ -354,7 +354,13 @@ pub enum PreludeOut {
     /// Not in a stable state yet, or a recovery was asked for: look again later (E9, E12).
     Wait { node: NodeUuid, state: ProvisionState, why: String },
     /// Another operation holds the node (E15).
-    Locked { holder: Option<String>, state: Option<ProvisionState> },
+    Locked {
+        holder: Option<String>,
+        state: Option<ProvisionState>,
+        /// Which node; nowhere in journals of before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeUuid>,
+    },
 }
 
 /// The outcome of one request to Ironic that may meet a lock.

@@ -33,7 +33,7 @@ pub struct Bench {
     pub lab: Lab,
     pub env: Arc<Env>,
     observed: Arc<Mutex<Vec<Observation>>>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// What differs from one lab to the next.
@@ -99,7 +99,7 @@ impl Bench {
             refresh_nodes: tokio::sync::Notify::new(),
             clients: Clients { netbox, ironic },
         });
-        Bench { lab, env, observed: Arc::default(), _folder: folder }
+        Bench { lab, env, observed: Arc::default(), folder }
     }
 
     pub fn cx(&self) -> ActivityCx {
@@ -209,6 +209,14 @@ impl Bench {
     pub fn field(&self, host: &str, key: &str) -> Value {
         let state = self.lab.world().lock();
         state.ironic.node_named(host).unwrap().fields.get(key).cloned().unwrap_or_default()
+    }
+
+    /// Changes a field of the vault.
+    pub fn vault_says(&self, item: &str, field: &str, value: &str) {
+        let path = self.folder.path().join("config/vault.toml");
+        let mut vault: toml::Table = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        vault[item][field] = value.into();
+        std::fs::write(path, vault.to_string()).unwrap();
     }
 
     pub fn reset_ledger(&self) {

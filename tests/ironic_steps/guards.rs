@@ -207,3 +207,30 @@ async fn a_node_on_its_way_is_waited_for() {
     }
     assert_eq!(bench.writes(), Vec::<String>::new());
 }
+
+/// Proves: B10, E13
+#[tokio::test]
+async fn ironic_is_never_given_the_monitoring_user_whatever_the_vault_says() {
+    for fresh in [true, false] {
+        let bench = if fresh { Bench::fresh().await } else { Bench::node_in("manageable").await.0 };
+        bench.vault_says("bmc-gpu-1", "username", "ipmi_exporter");
+        let failure = bench.prelude(Half::Inspection).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("WRITE_FORBIDDEN", false));
+        assert!(failure.message.contains("'ipmi_exporter'"), "{}", failure.message);
+        assert!(failure.action.contains("vault"), "{}", failure.action);
+        assert_eq!(bench.writes(), Vec::<String>::new());
+    }
+}
+
+/// Proves: C7, C8, I14
+#[tokio::test]
+async fn power_is_switched_on_in_manageable_and_available_and_nowhere_else() {
+    for (state, on) in [("manageable", true), ("available", true), ("enroll", false), ("clean failed", false)] {
+        let (bench, node) = Bench::node_in(state).await;
+        bench.lab.world().with_machine("gpu-1", |machine, _| machine.power.on = false);
+        let step = ironic::power_on(&bench.cx(), bench.at("gpu-1", node)).await;
+        assert_eq!(step.is_ok(), on, "{state}: {step:?}");
+        let expected: &[&str] = if on { &["PUT /v1/nodes/ID/states/power power on"] } else { &[] };
+        assert_eq!(bench.writes(), expected, "{state}");
+    }
+}

@@ -33,7 +33,11 @@ async fn a_prelude_that_meets_a_lock_says_so_and_picks_up_where_it_was() {
     bench.spoil("PUT", "*/traits/*", json!({"count": 1, "status": 409, "body": {"error_message":
         "{\"faultstring\": \"Node x is locked by host conductor-7, please retry after the current operation is completed.\"}"}}));
     let locked = bench.prelude(Half::Inspection).await.unwrap();
-    assert_eq!(locked, PreludeOut::Locked { holder: Some("conductor-7".into()), state: Some(ProvisionState::Enroll) });
+    let node = Some(bench.node("gpu-1"));
+    assert_eq!(
+        locked,
+        PreludeOut::Locked { holder: Some("conductor-7".into()), state: Some(ProvisionState::Enroll), node }
+    );
     bench.ready().await;
     assert_eq!(bench.good_writes(), ["POST /v1/nodes", "PUT /v1/nodes/ID/traits/HW_ARCH_X86_64"]);
 }
@@ -76,4 +80,24 @@ async fn a_creation_whose_answer_is_lost_is_found_by_the_next_attempt() {
     bench.reset_ledger();
     bench.ready().await;
     assert_eq!(bench.writes(), Vec::<String>::new());
+}
+
+/// Proves: X3
+#[tokio::test]
+async fn a_driver_switch_that_meets_a_lock_is_an_answer_too_and_is_made_later() {
+    let bench = Bench::fresh().await;
+    let node = bench.managed().await;
+    bench.reset_ledger();
+    bench.fault(json!({"kind": "node_locked", "device": "gpu-1", "for_s": 60}));
+    match ironic::switch_driver(&bench.cx(), bench.at("gpu-1", node)).await.unwrap() {
+        Step::Locked { holder, state } => {
+            assert!(holder.is_some_and(|h| !h.is_empty()));
+            assert_eq!(state, Some(ProvisionState::Manageable));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!((bench.field("gpu-1", "driver"), bench.good_writes().len()), (json!("redfish"), 0));
+    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    changed(ironic::switch_driver(&bench.cx(), bench.at("gpu-1", node)).await);
+    assert_eq!(bench.field("gpu-1", "driver"), "ipmi");
 }

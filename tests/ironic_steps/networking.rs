@@ -1,7 +1,7 @@
 //! Portgroup and ports: what is made, what is repaired, and what is found before any write.
 
 use muster::activities::ironic;
-use muster::clients::ironic::NewPort;
+use muster::clients::ironic::{IronicError, NewPort, Refusal};
 use muster::domain::failure::Failure;
 use muster::domain::ids::NodeUuid;
 use muster::lab::ironic::{Port, Portgroup};
@@ -123,7 +123,9 @@ async fn a_mac_of_another_node_fails_with_both_named_and_nothing_written() {
         other => panic!("{other:?}"),
     };
     let port = NewPort { node: other, mac, pxe_enabled: false, portgroup: None, link: None };
-    let stale = bench.ironic().create_port(&port).await.unwrap();
+    let hands = bench.ironic().attempt();
+    hands.node(&other.to_string()).await.unwrap();
+    let stale = hands.create_port(&port).await.unwrap();
     bench.reset_ledger();
     let failure = networking(&bench, node).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("MAC_CONFLICT", false));
@@ -166,6 +168,69 @@ async fn an_interface_without_a_mac_gets_no_port_and_no_lookup_and_the_first_one
         assert!(failure.message.contains(part), "{part}: {}", failure.message);
     }
     assert_eq!(bench.writes(), Vec::<String>::new());
+}
+
+/// Proves: I3
+#[tokio::test]
+async fn a_node_that_boots_over_another_nic_gets_no_second_port_for_pxe_and_the_one_is_named() {
+    let (bench, node) = enroll("").await;
+    let hands = bench.ironic().attempt();
+    hands.node(&node.to_string()).await.unwrap();
+    hands.ports_of(node).await.unwrap();
+    let other = "02:99:00:00:00:01".parse().unwrap();
+    let port = NewPort { node, mac: other, pxe_enabled: true, portgroup: None, link: None };
+    let made = hands.create_port(&port).await.unwrap();
+    let second = NewPort { mac: "02:99:00:00:00:02".parse().unwrap(), ..port };
+    assert!(matches!(
+        hands.create_port(&second).await,
+        Err(IronicError::Guarded(Refusal::SecondPxePort { port, .. })) if port == made.uuid
+    ));
+    bench.reset_ledger();
+    let failure = networking(&bench, node).await.unwrap_err();
+    assert_eq!(
+        (failure.code.as_str(), failure.retryable, failure.owner.as_str()),
+        ("PXE_PORT_CONFLICT", false, "INFRA_ENG")
+    );
+    for part in [made.uuid.as_str(), "02:99:00:00:00:01", "'eth0'"] {
+        assert!(failure.message.contains(part), "{part}: {}", failure.message);
+    }
+    assert_eq!(bench.writes(), Vec::<String>::new());
+}
+
+/// Proves: E15, I6
+#[tokio::test]
+async fn a_mac_that_is_taken_between_our_look_and_our_port_fails_with_both_owners() {
+    let (bench, node) = enroll("").await;
+    let other = match bench.prelude_for("gpu-2", muster::workflows::defs::Half::Inspection, None).await.unwrap() {
+        muster::workflows::defs::PreludeOut::Ready { node, .. } => node,
+        other => panic!("{other:?}"),
+    };
+    let mac = bench.lab.world().machine("gpu-1").unwrap().nics[0].mac;
+    bench.spoil("POST", "/v1/ports", json!({"count": 1, "delay_s": 100}));
+    let take = async {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let mut state = bench.lab.world().lock();
+        let uuid = uuid::Uuid::new_v4();
+        let fields = json!({"extra": {}, "local_link_connection": {}, "pxe_enabled": false, "name": null});
+        let port = Port {
+            uuid,
+            node: other.0,
+            address: mac.to_string(),
+            portgroup: None,
+            fields: fields.as_object().unwrap().clone(),
+            created_at: state.stamp(),
+            updated_at: None,
+            id: 1_000_000,
+        };
+        state.ironic.ports.insert(uuid, port);
+        uuid
+    };
+    let (outcome, port) = tokio::join!(networking(&bench, node), take);
+    let failure = outcome.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("MAC_CONFLICT", false));
+    for part in [&mac.to_string(), "'eth0'", "'gpu-1'", "'gpu-2'", &port.to_string()] {
+        assert!(failure.message.contains(part), "{part}: {}", failure.message);
+    }
 }
 
 fn unlink(bench: &Bench) {

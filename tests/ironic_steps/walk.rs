@@ -45,10 +45,12 @@ async fn a_fresh_host_walks_to_available_and_every_step_repeated_writes_nothing(
     assert_eq!(bench.writes(), ["PUT /v1/nodes/ID/states/provision manage"]);
 
     bench.reset_ledger();
-    changed(ironic::inspect(&bench.cx(), at()).await);
+    // Of a run that was submitted before the inspection.
+    let run = bench.cx();
+    changed(ironic::inspect(&run, at()).await);
     unchanged(ironic::inspect(&bench.cx(), at()).await);
     bench.until(node, ProvisionState::Manageable).await;
-    let verification = ironic::verify(&bench.cx(), at()).await.unwrap().verification.unwrap();
+    let verification = ironic::verify(&run, at()).await.unwrap().verification.unwrap();
     assert!(verification.passed(), "{:#?}", verification.failed().collect::<Vec<_>>());
     assert!(verification.checks.iter().any(|c| c.kind == "lldp" && c.verdict == Verdict::Pass));
     assert!(bench.observed().iter().any(|o| matches!(o, Observation::Verified { fresh: true, .. })));
@@ -161,6 +163,10 @@ async fn a_raid_target_is_set_once_and_brings_its_interface() {
     let setup = Setup { hosts: &[("gpu-1", "")], settings, ..Default::default() };
     let bench = Bench::with(setup).await;
     let node = bench.managed().await;
+    bench.reset_ledger();
+    let failure = ironic::raid_target(&bench.cx(), bench.at("gpu-1", node)).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), bench.writes()), ("IRONIC_SETTINGS_INVALID", vec![]));
+    assert!(failure.message.contains("raid_interface") && failure.message.contains("'no-raid'"), "{}", failure.message);
     // An earlier enrollment made the node without RAID; NetBox wants one now.
     {
         let mut state = bench.lab.world().lock();

@@ -2,6 +2,7 @@
 
 use super::common::{Desk, Did, changed, step, unchanged};
 use crate::activities::env::ActivityCx;
+use crate::clients::ironic::Verb;
 use crate::domain::failure::Failure;
 use crate::domain::provision::{Power, ProvisionState};
 use crate::workflows::defs::{NodeTarget, Step};
@@ -22,10 +23,12 @@ async fn try_provide(desk: &Desk, input: &NodeTarget) -> Did {
             false => unchanged("cleaning is under way"),
         },
         Available => unchanged("available already"),
-        _ if desk.has_asked(&node, "provide")? => unchanged("the clean that an earlier attempt asked for has ended"),
+        _ if desk.has_asked(&node, Verb::Provide)? => {
+            unchanged("the clean that an earlier attempt asked for has ended")
+        }
         Manageable => {
             desk.clear_maintenance(&node).await?;
-            desk.ask_once(&node, "provide").await
+            desk.ask_once(&node, Verb::Provide).await
         }
         _ => Err(desk.unexpected(&node, "provide goes from 'manageable'").into()),
     }
@@ -52,8 +55,12 @@ async fn try_power_on(desk: &Desk, input: &NodeTarget) -> Did {
     if !node.state.is_stable() {
         return unchanged(format!("Ironic switches it itself in '{}'", node.state));
     }
+    // Each half ends in one of these; in any other somebody has moved the node since.
+    if !matches!(node.state, ProvisionState::Manageable | ProvisionState::Available) {
+        return Err(desk.unexpected(&node, "power on goes from 'manageable' or 'available'").into());
+    }
     let doing = format!("powering on '{}'", desk.host);
-    desk.ironic.power(node.uuid, "power on").await.map_err(|e| desk.stop(e, &node, &doing))?;
+    desk.ironic.power_on(node.uuid).await.map_err(|e| desk.stop(e, &node, &doing))?;
     let before = if node.power == Power::Off { "off" } else { "unknown" };
     desk.wrote("power", before, "power on asked for");
     changed("power on asked for")

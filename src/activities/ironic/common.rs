@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::failure;
 use crate::activities::env::ActivityCx;
-use crate::clients::ironic::{Ironic, IronicError, Node};
+use crate::clients::ironic::{Attempt, IronicError, Node, Verb};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::ids::NodeUuid;
 use crate::domain::phase::Phase;
@@ -18,6 +18,7 @@ pub(super) enum Stop {
     Locked {
         holder: Option<String>,
         state: Option<ProvisionState>,
+        node: NodeUuid,
     },
     Failed(Box<Failure>),
 }
@@ -35,7 +36,7 @@ pub(super) type Did = Result<(bool, String), Stop>;
 pub(super) fn step(did: Did) -> Result<Step, Failure> {
     match did {
         Ok((changed, note)) => Ok(Step::Done { changed, note }),
-        Err(Stop::Locked { holder, state }) => Ok(Step::Locked { holder, state }),
+        Err(Stop::Locked { holder, state, .. }) => Ok(Step::Locked { holder, state }),
         Err(Stop::Failed(failure)) => Err(*failure),
     }
 }
@@ -52,7 +53,7 @@ pub(super) fn changed(note: impl Into<String>) -> Did {
 #[derive(Clone)]
 pub(super) struct Desk {
     pub cx: ActivityCx,
-    pub ironic: Ironic,
+    pub ironic: Attempt,
     pub host: String,
     pub phase: Phase,
 }
@@ -68,7 +69,10 @@ impl Desk {
                 format!("add [ironic.{name}] to the configuration and start muster again"),
             ));
         };
-        Ok(Desk { cx: cx.clone(), ironic: ironic.clone(), host: target.host.clone(), phase })
+        let ironic = ironic.attempt();
+        // The account's own name may be another: that one is added where the vault is read.
+        ironic.shun(&cx.env.vault.settings().ipmi_item);
+        Ok(Desk { cx: cx.clone(), ironic, host: target.host.clone(), phase })
     }
 
     pub fn of(cx: &ActivityCx, target: &NodeTarget) -> Result<Self, Failure> {
@@ -88,7 +92,9 @@ impl Desk {
     /// What an error of a request about a node means; `state` is the one that was read before.
     pub fn stop(&self, error: IronicError, node: &Node, doing: &str) -> Stop {
         match error {
-            IronicError::Locked { holder, .. } => Stop::Locked { holder, state: Some(node.state.clone()) },
+            IronicError::Locked { holder, .. } => {
+                Stop::Locked { holder, state: Some(node.state.clone()), node: node.uuid }
+            }
             other => self.failed(other, doing).into(),
         }
     }
@@ -144,19 +150,20 @@ impl Desk {
     /// Asks for a provision change that may be over before anybody looks: an inspection, a clean. What the node was like
     /// before is on disk first. A step that is begun again knows by it that an earlier attempt's request was taken,
     /// however far the node has come since, and asks for nothing twice (G5).
-    pub async fn ask_once(&self, node: &Node, verb: &str) -> Did {
-        let mark = json!({"run": self.cx.run, "seq": self.cx.seq, "verb": verb, "since": node.state_since});
+    pub async fn ask_once(&self, node: &Node, verb: Verb) -> Did {
+        let mark = json!({"run": self.cx.run, "seq": self.cx.seq, "verb": verb.as_str(), "since": node.state_since});
         let kept = self.cx.env.store.put_meta(&self.asked_key(node), &mark.to_string()).await;
         kept.map_err(|error| self.not_kept(&error))?;
         self.ask(node, verb).await?;
-        changed(format!("{verb} asked for"))
+        changed(format!("{} asked for", verb.as_str()))
     }
 
     /// Whether an earlier attempt of this very step has asked for the verb, and the node has moved since.
-    pub fn has_asked(&self, node: &Node, verb: &str) -> Result<bool, Stop> {
+    pub fn has_asked(&self, node: &Node, verb: Verb) -> Result<bool, Stop> {
         let kept = self.cx.env.store.get_meta(&self.asked_key(node)).map_err(|error| self.not_kept(&error))?;
         let Some(mark) = kept.and_then(|text| serde_json::from_str::<Value>(&text).ok()) else { return Ok(false) };
-        let is_mine = mark["run"] == json!(self.cx.run) && mark["seq"] == json!(self.cx.seq) && mark["verb"] == verb;
+        let is_mine =
+            mark["run"] == json!(self.cx.run) && mark["seq"] == json!(self.cx.seq) && mark["verb"] == verb.as_str();
         // Without a time nothing tells one state from the same one later.
         Ok(is_mine && node.state_since.is_some() && mark["since"] != json!(node.state_since))
     }
@@ -174,10 +181,10 @@ impl Desk {
     }
 
     /// Asks for a provision change and records it.
-    pub async fn ask(&self, node: &Node, verb: &str) -> Result<(), Stop> {
-        let doing = format!("asking for '{verb}' of '{}'", self.host);
+    pub async fn ask(&self, node: &Node, verb: Verb) -> Result<(), Stop> {
+        let doing = format!("asking for '{}' of '{}'", verb.as_str(), self.host);
         self.ironic.provision(node.uuid, verb).await.map_err(|e| self.stop(e, node, &doing))?;
-        self.wrote("provision state", &node.state, format!("{verb} asked for"));
+        self.wrote("provision state", &node.state, format!("{} asked for", verb.as_str()));
         Ok(())
     }
 

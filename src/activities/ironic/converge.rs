@@ -1,11 +1,10 @@
 //! Converges what drifts on a node: credential, owner, RAID interface, root-device hint, architecture trait (E13, E14).
 
-use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 
 use super::common::{Desk, Stop, shown};
-use super::driver_info::{Credential, Protocol, address, given};
-use crate::clients::ironic::Node;
+use super::driver_info::{Credential, access, address, given};
+use crate::clients::ironic::{Node, NodeChange, Protocol, RootDevice, RootDeviceHint, SoftwareRaid};
 use crate::config::settings::BmcSettings;
 use crate::domain::checks::arch_trait;
 use crate::domain::event::Observation;
@@ -14,9 +13,9 @@ use crate::domain::host::{HostFacts, IronicSettings};
 use crate::domain::provision::ProvisionState;
 use crate::domain::root_device;
 
-/// One difference: the patch that mends it, and what the change list says.
+/// One difference: the change that mends it, and what the change list says.
 struct Difference {
-    patch: Vec<Value>,
+    change: NodeChange,
     what: &'static str,
     before: String,
     after: String,
@@ -43,11 +42,11 @@ impl Desk {
         let (hint, warnings) = self.root_device(&node, settings);
         differences.extend(hint);
         if !differences.is_empty() {
-            let patch: Vec<Value> = differences.iter().flat_map(|d| d.patch.clone()).collect();
+            let changes: Vec<NodeChange> = differences.iter().map(|d| d.change.clone()).collect();
             let doing = format!("updating node '{}' of '{}'", node.uuid, self.host);
             let before = node;
-            node =
-                self.ironic.patch_node(before.uuid, patch, false).await.map_err(|e| self.stop(e, &before, &doing))?;
+            let changed = self.ironic.change_node(before.uuid, &changes).await;
+            node = changed.map_err(|e| self.stop(e, &before, &doing))?;
             if differences.iter().any(|d| d.what == ACCESS) {
                 given().remember(&self.ironic, node.uuid, credential);
             }
@@ -92,17 +91,12 @@ impl Desk {
         if seen_alike && has_password && !doubted && given().has(&self.ironic, node.uuid, credential) {
             return None;
         }
-        let set = |key: &str, value: &str| json!({"op": "add", "path": format!("/driver_info/{key}"), "value": value});
         let show = |address: &str, user: &str| match (address, user) {
             ("", "") => "not set".to_owned(),
             _ => format!("{} as '{}', password masked by Ironic", shown(&json!(address)), shown(&json!(user))),
         };
         Some(Difference {
-            patch: vec![
-                set(protocol.address_key(), address),
-                set(protocol.username_key(), &credential.username),
-                set(protocol.password_key(), credential.password.expose_secret()),
-            ],
+            change: NodeChange::Access(access(protocol, address.to_owned(), credential)),
             what: ACCESS,
             before: show(old_address, old_user),
             after: format!("{address} as '{}', password of the vault", shown(&json!(credential.username))),
@@ -128,16 +122,21 @@ impl Desk {
         if root_device::same(wanted, has) {
             return (None, warnings);
         }
-        if wanted.is_empty() && !is_software_raid(node, settings) {
-            warnings
-                .push(format!("node '{}' keeps its root-device hint {before}, which NetBox does not have", node.uuid));
-            return (None, warnings);
-        }
-        let patch = match wanted.is_empty() {
-            true => json!({"op": "remove", "path": "/properties/root_device"}),
-            false => json!({"op": "add", "path": "/properties/root_device", "value": wanted}),
+        let becomes = match RootDeviceHint::of(wanted) {
+            Some(hint) => RootDevice::Set(hint),
+            None => match software_raid(node, settings) {
+                Some(proof) => RootDevice::Remove(proof),
+                None => {
+                    warnings.push(format!(
+                        "node '{}' keeps its root-device hint {before}, which NetBox does not have",
+                        node.uuid
+                    ));
+                    return (None, warnings);
+                }
+            },
         };
-        (Some(Difference { patch: vec![patch], what: "root_device", before, after }), warnings)
+        let change = NodeChange::RootDevice(becomes);
+        (Some(Difference { change, what: "root_device", before, after }), warnings)
     }
 
     pub fn warn(&self, message: String) {
@@ -156,17 +155,18 @@ fn raid_interface(node: &Node, settings: &IronicSettings) -> Option<Difference> 
         return None;
     }
     Some(Difference {
-        patch: vec![json!({"op": "replace", "path": "/raid_interface", "value": wanted})],
+        change: NodeChange::RaidInterface(wanted.clone()),
         what: "raid_interface",
         before: has.cloned().unwrap_or_else(|| "not set".to_owned()),
         after: wanted.clone(),
     })
 }
 
-fn is_software_raid(node: &Node, settings: &IronicSettings) -> bool {
-    let software = |config: &Map<String, Value>| {
-        let disks = config.get("logical_disks").and_then(Value::as_array);
-        disks.is_some_and(|disks| disks.iter().any(|disk| disk["controller"] == "software"))
-    };
-    settings.target_raid_config.as_ref().is_some_and(software) || software(&node.target_raid_config)
+/// By NetBox's target, or by the one that the node has.
+fn software_raid(node: &Node, settings: &IronicSettings) -> Option<SoftwareRaid> {
+    settings
+        .target_raid_config
+        .as_ref()
+        .and_then(SoftwareRaid::of)
+        .or_else(|| SoftwareRaid::of(&node.target_raid_config))
 }

@@ -1,10 +1,10 @@
 //! Creates a node (E2–E5).
 
-use serde_json::{Map, Value, json};
-
 use super::common::{Desk, Stop};
-use super::driver_info::{Credential, Protocol, address, given, whole};
-use crate::clients::ironic::{ConflictKind, IronicError, Node};
+use super::driver_info::{Credential, access, address, extras, given};
+use crate::clients::ironic::{
+    BmcAccess, ConflictKind, Interface, IronicError, NewNode, Node, NodeChange, Protocol, RootDeviceHint,
+};
 use crate::config::settings::BmcSettings;
 use crate::domain::checks::arch_name;
 use crate::domain::failure::{Failure, FailureCode};
@@ -23,14 +23,16 @@ impl Desk {
         let settings = self.settings(facts)?;
         let protocol = self.protocol(settings)?;
         let address = address(protocol, settings, self.oob_ip(facts)?, bmc);
-        let (info, left_out) = whole(protocol, settings, address, credential);
+        let mut wanted = self.wanted_node(settings, access(protocol, address, credential), pinned)?;
+        let (extras, left_out) = extras(protocol, settings);
         if !left_out.is_empty() {
             let keys = left_out.join(", ");
             self.cx.note("ironic", format!("ironic_driver_info in NetBox sets {keys}: left out, muster manages them"));
         }
-        let body = self.body(settings, info, pinned)?;
+        wanted.extras = extras;
         let project = self.project();
-        let node = self.post(body, project.as_deref()).await?;
+        wanted.project = project.clone();
+        let node = self.post(wanted).await?;
         given().remember(&self.ironic, node.uuid, credential);
         self.wrote("node", "none", format!("created as {} with driver {}", node.uuid, node.driver));
         match project {
@@ -63,72 +65,56 @@ impl Desk {
         )
     }
 
-    fn body(
+    fn wanted_node(
         &self,
         settings: &IronicSettings,
-        info: Map<String, Value>,
+        access: BmcAccess,
         pinned: Option<NodeUuid>,
-    ) -> Result<Map<String, Value>, Failure> {
+    ) -> Result<NewNode, Failure> {
         // All interfaces are create-only. Ironic picks the default of the driver for those left out (E3).
         if settings.raid_interface.as_deref().is_none_or(str::is_empty) {
             return Err(self.invalid("raid_interface", "", "an interface of the driver (no-raid where there is none)"));
         }
         let interfaces = [
-            ("bios_interface", &settings.bios_interface),
-            ("boot_interface", &settings.boot_interface),
-            ("deploy_interface", &settings.deploy_interface),
-            ("firmware_interface", &settings.firmware_interface),
-            ("inspect_interface", &settings.inspect_interface),
-            ("management_interface", &settings.management_interface),
-            ("network_interface", &settings.network_interface),
-            ("power_interface", &settings.power_interface),
-            ("raid_interface", &settings.raid_interface),
-            ("vendor_interface", &settings.vendor_interface),
+            (Interface::Bios, &settings.bios_interface),
+            (Interface::Boot, &settings.boot_interface),
+            (Interface::Deploy, &settings.deploy_interface),
+            (Interface::Firmware, &settings.firmware_interface),
+            (Interface::Inspect, &settings.inspect_interface),
+            (Interface::Management, &settings.management_interface),
+            (Interface::Network, &settings.network_interface),
+            (Interface::Power, &settings.power_interface),
+            (Interface::Raid, &settings.raid_interface),
+            (Interface::Vendor, &settings.vendor_interface),
         ];
-        let mut body = Map::new();
-        body.insert("name".to_owned(), json!(self.host));
-        body.insert("driver".to_owned(), json!(settings.driver));
-        body.insert("driver_info".to_owned(), Value::Object(info));
-        for (key, value) in interfaces {
-            if let Some(value) = value {
-                body.insert(key.to_owned(), json!(value));
-            }
-        }
-        if let Some(class) = &settings.resource_class {
-            body.insert("resource_class".to_owned(), json!(class));
-        }
-        let mut properties = Map::new();
-        if let Some(arch) = &settings.cpu_arch {
-            let name = arch_name(arch).ok_or_else(|| self.invalid("cpu_arch", arch, "x86_64 or aarch64"))?;
-            properties.insert("cpu_arch".to_owned(), json!(name));
-        }
-        if let Some(capabilities) = &settings.capabilities {
-            properties.insert("capabilities".to_owned(), json!(capabilities));
-        }
-        if let Some(hint) = settings.root_device.as_ref().filter(|hint| !hint.is_empty()) {
-            properties.insert("root_device".to_owned(), json!(hint));
-        }
-        if !properties.is_empty() {
-            body.insert("properties".to_owned(), Value::Object(properties));
-        }
-        if let Some(uuid) = pinned {
-            body.insert("uuid".to_owned(), json!(uuid));
-        }
-        Ok(body)
+        let interfaces = interfaces.into_iter().filter_map(|(interface, value)| Some((interface, value.clone()?)));
+        let named = |arch: &String| {
+            let name = arch_name(arch).ok_or_else(|| self.invalid("cpu_arch", arch, "x86_64 or aarch64"));
+            name.map(str::to_owned)
+        };
+        Ok(NewNode {
+            name: self.host.clone(),
+            uuid: pinned,
+            driver: settings.driver.clone().unwrap_or_default(),
+            access,
+            extras: Default::default(),
+            interfaces: interfaces.collect(),
+            resource_class: settings.resource_class.clone(),
+            cpu_arch: settings.cpu_arch.as_ref().map(named).transpose()?,
+            capabilities: settings.capabilities.clone(),
+            root_device: settings.root_device.as_ref().and_then(RootDeviceHint::of),
+            project: None,
+        })
     }
 
     /// Posts the node with its owner; where creation refuses an owner, without, since a PATCH may set it (E2).
-    async fn post(&self, body: Map<String, Value>, project: Option<&str>) -> Result<Node, Failure> {
+    async fn post(&self, mut wanted: NewNode) -> Result<Node, Failure> {
         let doing = format!("creating the node of '{}'", self.host);
-        let mut owned = body.clone();
-        if let Some(project) = project {
-            owned.insert("owner".to_owned(), json!(project));
-            owned.insert("lessee".to_owned(), json!(project));
-        }
-        let outcome = match self.ironic.create_node(Value::Object(owned)).await {
-            Err(IronicError::Invalid { said, .. }) if project.is_some() && said.contains("owner") => {
+        let outcome = match self.ironic.create_node(&wanted).await {
+            Err(IronicError::Invalid { said, .. }) if wanted.project.is_some() && said.contains("owner") => {
                 self.cx.note("ironic", "an owner is refused at creation: it is set right after it");
-                self.ironic.create_node(Value::Object(body)).await
+                wanted.project = None;
+                self.ironic.create_node(&wanted).await
             }
             outcome => outcome,
         };
@@ -148,22 +134,30 @@ impl Desk {
 
     /// Makes the project owner and lessee where the node has none, and reads that back.
     pub async fn own(&self, node: Node, project: &str) -> Result<Node, Stop> {
-        let mut patch = Vec::new();
-        for (path, value) in [("/owner", &node.owner), ("/lessee", &node.lessee)] {
-            if value.is_none() {
-                patch.push(json!({"op": "add", "path": path, "value": project}));
-            }
+        let mut changes = Vec::new();
+        if node.owner.is_none() {
+            changes.push(NodeChange::Owner(project.to_owned()));
         }
-        if patch.is_empty() {
+        if node.lessee.is_none() {
+            changes.push(NodeChange::Lessee(project.to_owned()));
+        }
+        if changes.is_empty() {
             return Ok(node);
         }
         let doing = format!("making '{project}' the owner of node '{}'", node.uuid);
-        let owned = self.ironic.patch_node(node.uuid, patch, false).await.map_err(|e| self.stop(e, &node, &doing))?;
-        if owned.owner.as_deref() != node.owner.as_deref().or(Some(project)) {
+        let owned = self.ironic.change_node(node.uuid, &changes).await.map_err(|e| self.stop(e, &node, &doing))?;
+        let kept =
+            |now: &Option<String>, before: &Option<String>| now.as_deref() == before.as_deref().or(Some(project));
+        if !kept(&owned.owner, &node.owner) || !kept(&owned.lessee, &node.lessee) {
             return Err(self
                 .failure(
                     FailureCode::IronicAnswerUnexpected,
-                    format!("node '{}' has owner '{:?}' after '{project}' was set", node.uuid, owned.owner),
+                    format!(
+                        "node '{}' has owner '{}' and lessee '{}' after '{project}' was set",
+                        node.uuid,
+                        owned.owner.as_deref().unwrap_or("none"),
+                        owned.lessee.as_deref().unwrap_or("none")
+                    ),
                     format!("look at the policy of Ironic '{}' on owners, then retry", self.ironic.name()),
                 )
                 .into());

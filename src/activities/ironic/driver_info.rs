@@ -10,51 +10,12 @@ use sha2::{Digest, Sha256};
 
 use super::common::Desk;
 use crate::activities::vault;
-use crate::clients::ironic::Ironic;
+use crate::clients::ironic::{Attempt, BmcAccess, MANAGED, Protocol};
 use crate::clients::vault::VaultError;
 use crate::config::settings::BmcSettings;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::host::{HostFacts, IronicSettings};
 use crate::domain::ids::NodeUuid;
-
-/// How a driver talks to the BMC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Protocol {
-    Redfish,
-    Ipmi,
-}
-
-impl Protocol {
-    /// Of a hardware type; `None` for one that enrollment does not know.
-    pub fn of(driver: &str) -> Option<Self> {
-        match driver {
-            "redfish" | "idrac" => Some(Protocol::Redfish),
-            "ipmi" => Some(Protocol::Ipmi),
-            _ => None,
-        }
-    }
-
-    pub fn address_key(self) -> &'static str {
-        match self {
-            Protocol::Redfish => "redfish_address",
-            Protocol::Ipmi => "ipmi_address",
-        }
-    }
-
-    pub fn username_key(self) -> &'static str {
-        match self {
-            Protocol::Redfish => "redfish_username",
-            Protocol::Ipmi => "ipmi_username",
-        }
-    }
-
-    pub fn password_key(self) -> &'static str {
-        match self {
-            Protocol::Redfish => "redfish_password",
-            Protocol::Ipmi => "ipmi_password",
-        }
-    }
-}
 
 /// The per-host credential: the one that Ironic uses, never the monitoring user (B10).
 #[derive(Clone)]
@@ -64,7 +25,8 @@ pub(super) struct Credential {
 }
 
 impl Desk {
-    /// The credential of the host's BMC from the vault (E1).
+    /// The credential of the host's BMC from the vault (E1). From here on the account for monitoring is known too, and kept
+    /// from Ironic.
     pub async fn credential(&self) -> Result<Credential, Failure> {
         let vault = &self.cx.env.vault;
         let item = vault.bmc_item(&self.host);
@@ -74,7 +36,14 @@ impl Desk {
         };
         // The name of an account is no secret; it stands in Ironic in the clear.
         let username = vault.ask(&item, "username").await.map_err(failed)?.expose_secret().to_owned();
-        Ok(Credential { username, password: vault.ask(&item, "password").await.map_err(failed)? })
+        let password = vault.ask(&item, "password").await.map_err(failed)?;
+        match vault.ask(&vault.settings().ipmi_item, "username").await {
+            Ok(monitoring) => self.ironic.shun(monitoring.expose_secret()),
+            // A site whose BMCs somebody else configures has none.
+            Err(VaultError::Missing { .. } | VaultError::EnvMissing(_)) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        Ok(Credential { username, password })
     }
 
     /// The out-of-band address, which enrollment cannot do without (E1).
@@ -116,17 +85,15 @@ pub(super) fn address(protocol: Protocol, settings: &IronicSettings, ip: IpAddr,
     }
 }
 
-/// Keys that no extra of `ironic_driver_info` overrides (E4).
-const MANAGED: [&str; 6] =
-    ["redfish_address", "redfish_username", "redfish_password", "ipmi_address", "ipmi_username", "ipmi_password"];
+/// What enrollment gives Ironic of the BMC.
+pub(super) fn access(protocol: Protocol, address: String, credential: &Credential) -> BmcAccess {
+    let Credential { username, password } = credential.clone();
+    BmcAccess { protocol, address, username, password }
+}
 
-/// The whole `driver_info` of a node to be, and the extras that were left out because their keys are managed.
-pub(super) fn whole(
-    protocol: Protocol,
-    settings: &IronicSettings,
-    address: String,
-    credential: &Credential,
-) -> (Map<String, Value>, Vec<String>) {
+/// What stands in the `driver_info` of a node to be beside the access, and the extras that were left out because their keys
+/// are managed (E4).
+pub(super) fn extras(protocol: Protocol, settings: &IronicSettings) -> (Map<String, Value>, Vec<String>) {
     let mut info = Map::new();
     if protocol == Protocol::Redfish {
         info.insert("redfish_verify_ca".to_owned(), json!(false));
@@ -139,9 +106,6 @@ pub(super) fn whole(
             info.insert(key.clone(), value.clone());
         }
     }
-    info.insert(protocol.address_key().to_owned(), json!(address));
-    info.insert(protocol.username_key().to_owned(), json!(credential.username));
-    info.insert(protocol.password_key().to_owned(), json!(credential.password.expose_secret()));
     (info, left_out)
 }
 
@@ -164,7 +128,7 @@ pub(super) fn given() -> &'static Given {
 }
 
 impl Given {
-    pub fn has(&self, ironic: &Ironic, node: NodeUuid, credential: &Credential) -> bool {
+    pub fn has(&self, ironic: &Attempt, node: NodeUuid, credential: &Credential) -> bool {
         let digest = self.digest(credential);
         // A plan has given nothing: what it would have given by then it keeps for itself.
         if let Some(kept) = ironic.rehearsal().and_then(|rehearsal| rehearsal.recall(&key(ironic, node))) {
@@ -173,7 +137,7 @@ impl Given {
         self.lock().get(&(ironic.host(), node)) == Some(&digest)
     }
 
-    pub fn remember(&self, ironic: &Ironic, node: NodeUuid, credential: &Credential) {
+    pub fn remember(&self, ironic: &Attempt, node: NodeUuid, credential: &Credential) {
         let digest = self.digest(credential);
         match ironic.rehearsal() {
             Some(rehearsal) => rehearsal.keep(&key(ironic, node), digest.to_vec()),
@@ -181,7 +145,7 @@ impl Given {
         }
     }
 
-    pub fn forget(&self, ironic: &Ironic, node: NodeUuid) {
+    pub fn forget(&self, ironic: &Attempt, node: NodeUuid) {
         match ironic.rehearsal() {
             Some(rehearsal) => rehearsal.keep(&key(ironic, node), vec![]),
             None => drop(self.lock().remove(&(ironic.host(), node))),
@@ -202,7 +166,7 @@ impl Given {
     }
 }
 
-fn key(ironic: &Ironic, node: NodeUuid) -> String {
+fn key(ironic: &Attempt, node: NodeUuid) -> String {
     format!("given/{}/{node}", ironic.host())
 }
 
@@ -227,10 +191,6 @@ mod tests {
         }
     }
 
-    fn credential() -> Credential {
-        Credential { username: "root".into(), password: "s3cret".to_owned().into() }
-    }
-
     /// Case: C-25. Proves: E2
     #[test]
     fn addresses_have_brackets_where_they_need_them_and_the_port_of_the_site() {
@@ -250,27 +210,18 @@ mod tests {
     /// Proves: E4
     #[test]
     fn extras_are_merged_and_never_override_a_managed_key() {
-        let extras = json!({
+        let given = json!({
             "redfish_verify_ca": "/etc/ca.pem", "redfish_system_id": "/redfish/v1/Systems/1", "redfish_username": "evil",
             "ipmi_password": "evil", "deploy_iso": "http://images.example/deploy.iso",
         });
-        let settings = IronicSettings { ironic_driver_info: extras.as_object().unwrap().clone(), ..Default::default() };
-        let (info, left_out) = whole(Protocol::Redfish, &settings, "https://192.0.2.1".into(), &credential());
+        let settings = IronicSettings { ironic_driver_info: given.as_object().unwrap().clone(), ..Default::default() };
+        let (info, left_out) = extras(Protocol::Redfish, &settings);
         let expected = json!({
-            "redfish_address": "https://192.0.2.1", "redfish_username": "root", "redfish_password": "s3cret",
             "redfish_verify_ca": "/etc/ca.pem", "redfish_system_id": "/redfish/v1/Systems/1",
             "deploy_iso": "http://images.example/deploy.iso",
         });
         assert_eq!(Value::Object(info), expected);
         assert_eq!(left_out, ["ipmi_password", "redfish_username"]);
-        let (info, _) = whole(Protocol::Ipmi, &IronicSettings::default(), "192.0.2.1".into(), &credential());
-        let expected = json!({"ipmi_address": "192.0.2.1", "ipmi_username": "root", "ipmi_password": "s3cret"});
-        assert_eq!(Value::Object(info), expected);
-    }
-
-    #[test]
-    fn drivers_have_their_protocols() {
-        assert_eq!(Protocol::of("idrac"), Some(Protocol::Redfish));
-        assert_eq!(Protocol::of("fake-hardware"), None);
+        assert_eq!(extras(Protocol::Ipmi, &IronicSettings::default()).0, Map::new());
     }
 }

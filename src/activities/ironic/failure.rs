@@ -2,13 +2,13 @@
 
 use crate::activities::vault;
 use crate::clients::http::HttpError;
-use crate::clients::ironic::{ConflictKind, Ironic, IronicError};
+use crate::clients::ironic::{Attempt, ConflictKind, IronicError, Refusal};
 use crate::clients::keystone::KeystoneError;
-use crate::domain::failure::{Failure, FailureCode};
+use crate::domain::failure::{Failure, FailureCode, Owner};
 use crate::domain::phase::Phase;
 
 /// The failure that an error of Ironic's client is. `doing` says what was wanted, as `setting the RAID target of 'host'`.
-pub(super) fn of(ironic: &Ironic, error: IronicError, phase: Phase, doing: &str) -> Failure {
+pub(super) fn of(ironic: &Attempt, error: IronicError, phase: Phase, doing: &str) -> Failure {
     use FailureCode::*;
     let (name, host) = (ironic.name(), ironic.host());
     let section = format!("[ironic.{name}] of the configuration");
@@ -66,10 +66,19 @@ pub(super) fn of(ironic: &Ironic, error: IronicError, phase: Phase, doing: &str)
             IronicAnswerUnexpected,
             format!("look whether somebody removes objects from Ironic '{name}', then retry"),
         ),
-        IronicError::Version { .. } | IronicError::VersionRange { .. } => {
+        IronicError::Version { .. } | IronicError::TooOld { .. } => {
             fail(IronicAnswerUnexpected, format!("bring Ironic '{name}' to a version that has what is missing"))
                 .final_now()
         }
+        IronicError::TooNew { .. } => {
+            fail(IronicAnswerUnexpected, format!("install a muster that knows what Ironic '{name}' speaks")).final_now()
+        }
+        IronicError::Stripped { .. } => fail(
+            IronicAnswerUnexpected,
+            format!("let the proxy in front of {host} pass the header on, or set url in {section} to Ironic itself"),
+        )
+        .final_now(),
+        IronicError::Guarded(refusal) => guarded(refusal, &fail),
         IronicError::NotIronic { .. } => {
             fail(IronicAnswerUnexpected, format!("correct url in {section}: {host} is no Ironic API")).final_now()
         }
@@ -95,6 +104,35 @@ pub(super) fn of(ironic: &Ironic, error: IronicError, phase: Phase, doing: &str)
         IronicError::Keystone(KeystoneError::Unexpected { .. }) => {
             fail(IronicAnswerUnexpected, format!("check auth_url in {section}: Keystone v3 is expected there"))
                 .final_now()
+        }
+    }
+}
+
+/// A request that muster's own guard kept back. Nothing was sent, and the same would be kept back again.
+fn guarded(refusal: &Refusal, fail: &dyn Fn(FailureCode, String) -> Failure) -> Failure {
+    match refusal {
+        Refusal::Owned { .. } => fail(
+            FailureCode::NodeOwnedByNova,
+            "leave the node to Nova: delete the instance first if the host is to be enrolled".into(),
+        ),
+        Refusal::State { .. } => {
+            fail(FailureCode::NodeStateUnexpected, "find out who else works on the node, then retry".into()).final_now()
+        }
+        Refusal::SecondPxePort { port, .. } => fail(
+            FailureCode::PxePortConflict,
+            format!("delete port '{port}' in Ironic, or switch its pxe_enabled off, then retry"),
+        ),
+        Refusal::MonitoringUser { .. } => fail(
+            FailureCode::WriteForbidden,
+            "put the administrator of this host's own BMC into its item of the vault, then retry".into(),
+        ),
+        Refusal::NotRead { .. }
+        | Refusal::PortNotRead { .. }
+        | Refusal::PortsNotRead { .. }
+        | Refusal::LinkThere { .. }
+        | Refusal::NotLookedFor { .. } => {
+            fail(FailureCode::WriteForbidden, "report this: muster wanted to write on what it had not read".into())
+                .owned_by(Owner::FleetManager)
         }
     }
 }

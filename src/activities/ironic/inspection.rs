@@ -1,12 +1,13 @@
 //! Steps of the inspection half: manage, RAID target, inspect, abort, verify; and the look that every half takes.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::cables;
 use super::common::{Desk, Did, changed, shown, step, unchanged};
 use crate::activities::env::ActivityCx;
 use crate::activities::facts;
+use crate::clients::ironic::{Node, Verb};
 use crate::domain::checks;
 use crate::domain::event::Observation;
 use crate::domain::failure::{Failure, FailureCode};
@@ -35,10 +36,10 @@ pub async fn manage(cx: &ActivityCx, input: NodeTarget) -> Result<Step, Failure>
     let desk = Desk::of(cx, &input)?;
     let node = desk.unowned(input.node).await?;
     step(match node.state {
-        Enroll => match desk.has_asked(&node, "manage") {
+        Enroll => match desk.has_asked(&node, Verb::Manage) {
             // It has failed meanwhile: the workflow says why.
             Ok(true) => unchanged("manage was asked for by an earlier attempt"),
-            Ok(false) => desk.ask_once(&node, "manage").await,
+            Ok(false) => desk.ask_once(&node, Verb::Manage).await,
             Err(stop) => Err(stop),
         },
         Verifying => unchanged("manage is under way"),
@@ -59,20 +60,28 @@ pub async fn raid_target(cx: &ActivityCx, input: NodeTarget) -> Result<Step, Fai
     if node.target_raid_config == *wanted {
         return step(unchanged("the RAID target is set"));
     }
+    // Ironic would answer that there is no such thing, which says nothing of what is to be mended.
+    if node.interfaces.get("raid_interface").is_some_and(|has| has == "no-raid") {
+        return Err(desk.invalid(
+            "raid_interface",
+            "no-raid",
+            "one that builds the target_raid_config of the host (agent)",
+        ));
+    }
     if node.state != Manageable {
         return Err(desk.unexpected(&node, "a RAID target is taken in 'manageable' only"));
     }
-    step(set_raid(&desk, &node, &Value::Object(wanted.clone())).await)
+    step(set_raid(&desk, &node, wanted).await)
 }
 
-async fn set_raid(desk: &Desk, node: &crate::clients::ironic::Node, wanted: &Value) -> Did {
+async fn set_raid(desk: &Desk, node: &Node, wanted: &Map<String, Value>) -> Did {
     let doing = format!("setting the RAID target of '{}'", desk.host);
     desk.ironic.set_raid_target(node.uuid, wanted).await.map_err(|e| desk.stop(e, node, &doing))?;
-    let before = Value::Object(node.target_raid_config.clone());
-    desk.wrote("RAID target", shown(&before), shown(wanted));
+    let text = |config: &Map<String, Value>| shown(&Value::Object(config.clone()));
+    desk.wrote("RAID target", text(&node.target_raid_config), text(wanted));
     let back = desk.node(node.uuid).await?;
-    if Value::Object(back.target_raid_config.clone()) != *wanted {
-        let has = shown(&Value::Object(back.target_raid_config));
+    if back.target_raid_config != *wanted {
+        let has = text(&back.target_raid_config);
         return Err(desk
             .failure(
                 FailureCode::IronicAnswerUnexpected,
@@ -91,13 +100,13 @@ pub async fn inspect(cx: &ActivityCx, input: NodeTarget) -> Result<Step, Failure
     step(try_inspect(&desk, &node).await)
 }
 
-async fn try_inspect(desk: &Desk, node: &crate::clients::ironic::Node) -> Did {
+async fn try_inspect(desk: &Desk, node: &Node) -> Did {
     match node.state {
         Inspecting | InspectWait => unchanged("an inspection is under way"),
-        _ if desk.has_asked(node, "inspect")? => {
+        _ if desk.has_asked(node, Verb::Inspect)? => {
             unchanged("the inspection that an earlier attempt asked for has ended")
         }
-        Manageable => desk.ask_once(node, "inspect").await,
+        Manageable => desk.ask_once(node, Verb::Inspect).await,
         _ => Err(desk.unexpected(node, "inspect goes from 'manageable'").into()),
     }
 }
@@ -108,7 +117,7 @@ pub async fn abort(cx: &ActivityCx, input: NodeTarget) -> Result<Step, Failure> 
     let desk = Desk::of(cx, &input)?;
     let node = desk.unowned(input.node).await?;
     step(match node.state {
-        InspectWait | CleanWait => match desk.ask(&node, "abort").await {
+        InspectWait | CleanWait => match desk.ask(&node, Verb::Abort).await {
             Ok(()) => changed("abort asked for"),
             Err(stop) => Err(stop),
         },

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::common::{Desk, Did, changed, step, unchanged};
+use super::common::{Desk, Did, Stop, changed, step, unchanged};
 use crate::activities::env::ActivityCx;
 use crate::activities::facts;
-use crate::clients::ironic::{LinkConnection, NewPort, NewPortgroup, Node, Port, Portgroup};
+use crate::clients::ironic::{ConflictKind, IronicError, LinkConnection, NewPort, NewPortgroup, Node, Port, Portgroup};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::host::{BondSettings, CablePeer, HostFacts, HostInterface};
 use crate::domain::mac::Mac;
@@ -150,6 +150,32 @@ impl Desk {
     }
 }
 
+impl Desk {
+    /// What a refused port means. A MAC that somebody took since the look-up is said with both owners (E15).
+    async fn port_refused(&self, error: IronicError, node: &Node, interface: &str, mac: Mac, doing: &str) -> Stop {
+        if !matches!(&error, IronicError::Conflict { kind: ConflictKind::Mac(_), .. }) {
+            return self.stop(error, node, doing);
+        }
+        let found = self.ironic.ports_by_address(mac).await.unwrap_or_default();
+        let Some(port) = found.iter().find(|port| port.node != node.uuid) else {
+            return self.stop(error, node, doing);
+        };
+        let owner = self.name_of(port.node).await;
+        self.failure(
+            FailureCode::MacConflict,
+            format!(
+                "MAC '{mac}' of '{interface}' of '{}' was taken by {owner} (port {}) just now",
+                self.host, port.uuid
+            ),
+            format!(
+                "find out which of the two has the card; delete the stale port {} in Ironic, then retry",
+                port.uuid
+            ),
+        )
+        .into()
+    }
+}
+
 /// The writes that are left to do.
 #[derive(Default)]
 struct Plan {
@@ -223,12 +249,34 @@ fn plan(
             }
             None if only_repair => {}
             None => {
+                if n == 0 {
+                    no_other_boots(desk, node, interface, &world.ports)?;
+                }
                 let port = NewPort { node: node.uuid, mac: *mac, pxe_enabled: n == 0, portgroup: None, link };
                 plan.new_ports.push((interface.name.clone(), port));
             }
         }
     }
     Ok(plan)
+}
+
+/// The port for PXE is to be the only one (I3). One that is there already is never changed, so that it has to go first.
+fn no_other_boots(desk: &Desk, node: &Node, first: &HostInterface, ports: &[Port]) -> Result<(), Failure> {
+    let Some(port) = ports.iter().find(|port| port.pxe_enabled) else { return Ok(()) };
+    let mac = port.mac.map_or("no MAC".to_owned(), |mac| mac.to_string());
+    Err(desk
+        .failure(
+            FailureCode::PxePortConflict,
+            format!(
+                "node '{}' of '{}' boots over port {} ('{mac}'), the provisioning NIC in NetBox is '{}'",
+                node.uuid, desk.host, port.uuid, first.name
+            ),
+            format!(
+                "delete port {} in Ironic, or switch its pxe_enabled off, if '{}' is right; correct NetBox otherwise; then retry",
+                port.uuid, first.name
+            ),
+        )
+        .with_evidence(format!("ironic /v1/ports/{}", port.uuid), format!("pxe_enabled true, address {mac}")))
 }
 
 fn new_group(desk: &Desk, node: &Node, bond: &BondSettings, mac: Mac) -> NewPortgroup {
@@ -262,7 +310,10 @@ async fn carry_out(desk: &Desk, node: &Node, plan: Plan) -> Did {
     for (interface, mut new) in plan.new_ports {
         new.portgroup = group.clone();
         let doing = format!("creating the port of '{interface}' ('{}')", new.mac);
-        let made = desk.ironic.create_port(&new).await.map_err(|e| desk.stop(e, node, &doing))?;
+        let made = match desk.ironic.create_port(&new).await {
+            Ok(made) => made,
+            Err(error) => return Err(desk.port_refused(error, node, &interface, new.mac, &doing).await),
+        };
         if made.mac != Some(new.mac) || made.link != new.link || made.pxe_enabled != new.pxe_enabled {
             return Err(not_kept(desk, &interface, &made).into());
         }
@@ -272,7 +323,7 @@ async fn carry_out(desk: &Desk, node: &Node, plan: Plan) -> Did {
     }
     for (interface, port, link) in plan.links {
         let doing = format!("recording the link of '{interface}'");
-        let made = desk.ironic.set_port_link(&port, &link).await.map_err(|e| desk.stop(e, node, &doing))?;
+        let made = desk.ironic.record_link(&port, &link).await.map_err(|e| desk.stop(e, node, &doing))?;
         if made.link.as_ref() != Some(&link) {
             return Err(not_kept(desk, &interface, &made).into());
         }

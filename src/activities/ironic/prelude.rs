@@ -14,7 +14,7 @@ pub async fn prelude(cx: &ActivityCx, input: PreludeIn) -> Result<PreludeOut, Fa
     let desk = Desk::new(cx, &input.target, input.half.phase())?;
     match run(&desk, &input).await {
         Ok(out) => Ok(out),
-        Err(Stop::Locked { holder, state }) => Ok(PreludeOut::Locked { holder, state }),
+        Err(Stop::Locked { holder, state, node }) => Ok(PreludeOut::Locked { holder, state, node: Some(node) }),
         Err(Stop::Failed(failure)) => Err(*failure),
     }
 }
@@ -31,6 +31,9 @@ async fn run(desk: &Desk, input: &PreludeIn) -> Result<PreludeOut, Stop> {
         return Ok(PreludeOut::Ready { node: node.uuid, state: node.state, created: true });
     };
     let uuid = node.uuid;
+    if node.state != ProvisionState::CleanFailed {
+        desk.recovered(uuid).await?;
+    }
     let wait = |node: &Node, why: String| PreludeOut::Wait { node: uuid, state: node.state.clone(), why };
     match course(&node.state, node.instance_uuid.as_deref(), input.half) {
         Course::Satisfied => {
@@ -49,7 +52,6 @@ async fn run(desk: &Desk, input: &PreludeIn) -> Result<PreludeOut, Stop> {
         }
         Course::Review => Err(review(desk, &node).into()),
         Course::Converge => {
-            desk.recovered(uuid).await?;
             let node = desk.converge(node, &facts, &credential, bmc).await?;
             Ok(PreludeOut::Ready { node: node.uuid, state: node.state, created: false })
         }

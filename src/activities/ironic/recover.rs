@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::common::{Desk, Stop, maintenance};
 use super::driver_info::given;
 use crate::activities::env::ActivityCx;
-use crate::clients::ironic::Node;
+use crate::clients::ironic::{Node, Verb};
 use crate::clients::trail::carried;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::ids::NodeUuid;
@@ -24,7 +24,7 @@ impl Desk {
     /// `inspect failed` goes back to `manageable`.
     pub async fn recover_inspection(&self, node: &Node) -> Result<(), Stop> {
         given().forget(&self.ironic, node.uuid);
-        self.ask(node, "manage").await
+        self.ask(node, Verb::Manage).await
     }
 
     /// `clean failed` goes back to `manageable`, out of maintenance. Where the `manage` fails, the flag is put back (E10).
@@ -42,29 +42,45 @@ impl Desk {
     }
 
     async fn manage_out_of_maintenance(&self, node: &Node) -> Result<(), Stop> {
-        let key = self.key(node.uuid);
-        let alone = alone(&key);
-        let _held = alone.lock().await;
+        let alone = alone(&self.key(node.uuid));
+        let (_held, again) = match alone.try_lock() {
+            Ok(held) => (held, None),
+            // A recovery that a cancel had dropped has ended meanwhile: what it came to is read, not remembered.
+            Err(_) => (alone.lock().await, Some(self.node(node.uuid).await?)),
+        };
+        let node = again.as_ref().unwrap_or(node);
+        if node.state != ProvisionState::CleanFailed || node.instance_uuid.is_some() {
+            return Ok(());
+        }
         if node.maintenance {
             // On disk before the flag goes: a run that is killed between the two requests still knows that it was set.
             self.remember(node.uuid, Some(&json!({"reason": node.maintenance_reason}))).await?;
-            if let Err(stop) = self.clear_maintenance(node).await {
-                self.remember(node.uuid, None).await?;
-                return Err(stop);
+            if let Err(error) = self.ironic.clear_maintenance(node.uuid).await {
+                // Where the answer was lost the flag may be gone: then it is still owed to a manage that fails.
+                if error.is_refusal() {
+                    self.remember(node.uuid, None).await?;
+                }
+                return Err(self.stop(error, node, &format!("clearing maintenance of '{}'", self.host)));
             }
+            self.wrote("maintenance", maintenance(node), "off");
         }
-        let Err(stop) = self.ask(node, "manage").await else {
+        let Err(stop) = self.ask(node, Verb::Manage).await else {
             self.remember(node.uuid, None).await?;
             return Ok(());
         };
         let Some(flag) = self.remembered(node.uuid)? else { return Err(stop) };
-        // An answer that was lost may have been a good one.
-        let now = self.node(node.uuid).await;
-        if now.as_ref().is_ok_and(|now| now.state != ProvisionState::CleanFailed) {
-            self.remember(node.uuid, None).await?;
-            return Ok(());
+        // An answer that was lost may have been a good one; and where somebody has set the flag anew it is theirs.
+        if let Ok(now) = self.node(node.uuid).await {
+            if now.state != ProvisionState::CleanFailed {
+                self.remember(node.uuid, None).await?;
+                return Ok(());
+            }
+            if now.maintenance || now.instance_uuid.is_some() {
+                self.remember(node.uuid, None).await?;
+                return Err(stop);
+            }
         }
-        match self.ironic.set_maintenance(node.uuid, flag["reason"].as_str()).await {
+        match self.ironic.restore_maintenance(node.uuid, flag["reason"].as_str()).await {
             Ok(()) => {
                 self.wrote("maintenance", "off", format!("{} (put back: manage failed)", maintenance_of(node, &flag)));
                 self.remember(node.uuid, None).await?;
@@ -84,19 +100,19 @@ impl Desk {
         let _held = alone.lock().await;
         let Some(flag) = self.remembered(node.uuid)? else { return unchanged("no maintenance flag was taken away") };
         let node = self.node(node.uuid).await?;
-        if node.state != ProvisionState::CleanFailed || node.maintenance {
+        if node.state != ProvisionState::CleanFailed || node.maintenance || node.instance_uuid.is_some() {
             self.remember(node.uuid, None).await?;
             return unchanged("the node needs no maintenance flag put back");
         }
         let doing = format!("putting the maintenance of '{}' back", self.host);
-        let put_back = self.ironic.set_maintenance(node.uuid, flag["reason"].as_str()).await;
+        let put_back = self.ironic.restore_maintenance(node.uuid, flag["reason"].as_str()).await;
         put_back.map_err(|e| self.failed(e, &doing))?;
         self.wrote("maintenance", "off", format!("{} (put back: cancelled)", maintenance_of(&node, &flag)));
         self.remember(node.uuid, None).await?;
         Ok(Changed { changed: true, note: "the maintenance flag was put back".to_owned() })
     }
 
-    /// A node that is past its failed clean needs no flag put back.
+    /// A node that is not in its failed clean any more needs no flag put back, whoever took it from there.
     pub async fn recovered(&self, node: NodeUuid) -> Result<(), Failure> {
         match self.remembered(node)? {
             Some(_) => self.remember(node, None).await,

@@ -1,13 +1,12 @@
 //! The driver becomes `ipmi` after inspection, where the site wants it (X1, X2).
 
-use secrecy::ExposeSecret;
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 use super::common::{Desk, Did, changed, step, unchanged};
-use super::driver_info::{Protocol, address, given};
+use super::driver_info::{access, address, given};
 use crate::activities::env::ActivityCx;
 use crate::activities::facts;
-use crate::clients::ironic::Node;
+use crate::clients::ironic::{Interface, Node, Protocol};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::provision::ProvisionState;
 use crate::workflows::defs::{NodeTarget, Step};
@@ -28,17 +27,10 @@ async fn switch(desk: &Desk, input: &NodeTarget) -> Did {
     let credential = desk.credential().await?;
     let bmc = &desk.cx.site(&input.target.site, input.phase)?.bmc;
     let ip = address(Protocol::Ipmi, settings, desk.oob_ip(&facts)?, bmc);
-    let mut patch = vec![json!({"op": "replace", "path": "/driver", "value": "ipmi"})];
-    patch.extend(kept(&node));
-    for (key, value) in [
-        ("ipmi_address", ip.as_str()),
-        ("ipmi_username", &credential.username),
-        ("ipmi_password", credential.password.expose_secret()),
-    ] {
-        patch.push(json!({"op": "add", "path": format!("/driver_info/{key}"), "value": value}));
-    }
+    let wanted = access(Protocol::Ipmi, ip.clone(), &credential);
     let doing = format!("switching '{}' to the driver ipmi", desk.host);
-    let after = desk.ironic.patch_node(node.uuid, patch, true).await.map_err(|e| desk.stop(e, &node, &doing))?;
+    let switched = desk.ironic.switch_to_ipmi(node.uuid, &wanted, &kept(&node)).await;
+    let after = switched.map_err(|e| desk.stop(e, &node, &doing))?;
     desk.wrote("driver", &node.driver, format!("ipmi at {ip} as '{}', password of the vault", credential.username));
     if after.driver != "ipmi" {
         return Err(desk
@@ -65,20 +57,18 @@ fn left_alone(node: &Node) -> Option<String> {
 }
 
 /// Interfaces that any driver has keep their values; resetting gives all others the new driver's defaults.
-fn kept(node: &Node) -> Vec<Value> {
-    const ANY_DRIVER: [(&str, &[&str]); 6] = [
-        ("network_interface", &["noop", "flat", "neutron"]),
-        ("deploy_interface", &["direct", "ramdisk", "anaconda", "custom-agent", "bootc"]),
-        ("boot_interface", &["ipxe", "pxe", "http", "http-ipxe"]),
-        ("inspect_interface", &["agent", "no-inspect"]),
-        ("raid_interface", &["agent", "no-raid"]),
-        ("storage_interface", &["noop", "cinder", "external"]),
+fn kept(node: &Node) -> BTreeMap<Interface, String> {
+    const ANY_DRIVER: [(Interface, &[&str]); 6] = [
+        (Interface::Network, &["noop", "flat", "neutron"]),
+        (Interface::Deploy, &["direct", "ramdisk", "anaconda", "custom-agent", "bootc"]),
+        (Interface::Boot, &["ipxe", "pxe", "http", "http-ipxe"]),
+        (Interface::Inspect, &["agent", "no-inspect"]),
+        (Interface::Raid, &["agent", "no-raid"]),
+        (Interface::Storage, &["noop", "cinder", "external"]),
     ];
-    ANY_DRIVER
-        .iter()
-        .filter_map(|(key, values)| {
-            let has = node.interfaces.get(*key).filter(|has| values.contains(&has.as_str()))?;
-            Some(json!({"op": "replace", "path": format!("/{key}"), "value": has}))
-        })
-        .collect()
+    let has = |(interface, values): &(Interface, &[&str])| {
+        let has = node.interfaces.get(interface.key()).filter(|has| values.contains(&has.as_str()))?;
+        Some((*interface, has.clone()))
+    };
+    ANY_DRIVER.iter().filter_map(has).collect()
 }

@@ -1,11 +1,13 @@
 //! Looks whether what muster needs of other systems is there, one line for each thing, and changes nothing.
 
+mod ironic;
 mod netbox;
 mod permissions;
 
 use serde::Serialize;
 
 use super::handle::OpenError;
+use crate::clients::ironic::Ironic;
 use crate::clients::netbox::NetBox;
 use crate::clients::vault::Vault;
 use crate::config::settings::Settings;
@@ -52,8 +54,8 @@ impl Check {
     }
 }
 
-/// Looks at NetBox: whether it answers, whose token it is, and every permission that is needed or too much (O12). `told` gets
-/// each line when it is known.
+/// Looks at NetBox (whether it answers, whose token it is, and every permission that is needed or too much, O12) and at every
+/// Ironic (its API versions, its login). `told` gets each line when it is known.
 pub async fn doctor(settings: &Settings, told: &mut dyn FnMut(&Check)) -> Result<Vec<Check>, OpenError> {
     let vault = Vault::new(settings.vault.clone());
     let token = vault.resolve_soon(&settings.netbox.token).await.map_err(|source| OpenError::Secret {
@@ -68,5 +70,10 @@ pub async fn doctor(settings: &Settings, told: &mut dyn FnMut(&Check)) -> Result
         checks.push(check);
     };
     netbox::look(&netbox, &mut tell).await;
+    for (name, instance) in &settings.ironic {
+        let ironic = Ironic::new(name, instance, &vault)
+            .map_err(|source| OpenError::Client { what: format!("Ironic '{name}' at {}", instance.url), source })?;
+        ironic::look(&ironic, &mut tell).await;
+    }
     Ok(checks)
 }

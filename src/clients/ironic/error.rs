@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::session::Microversion;
+use super::guard::Refusal;
+use super::versions::{Apart, Microversion, Spoken};
 use crate::clients::http::{Answer, HttpError};
 use crate::clients::keystone::KeystoneError;
 use crate::clients::vault::VaultError;
@@ -32,8 +33,23 @@ pub enum IronicError {
     /// 406: the API version is not one of its own, or has no such thing.
     #[error("{asked}: {said}")]
     Version { asked: String, said: String },
-    #[error("Ironic speaks API versions 1.{} to 1.{}, muster those from 1.{} to 1.{}", min.0, max.0, Microversion::NEEDED.0, Microversion::KNOWN.0)]
-    VersionRange { min: Microversion, max: Microversion },
+    #[error(
+        "Ironic at {host} speaks API versions up to {had} ({}); muster needs {needed} ({}) for {feature}",
+        had.release(), needed.release()
+    )]
+    TooOld { host: String, feature: &'static str, needed: Microversion, had: Microversion },
+    #[error(
+        "Ironic at {host} no longer speaks API versions below {min}; this muster knows them up to {}",
+        Microversion::KNOWN
+    )]
+    TooNew { host: String, min: Microversion },
+    /// The header that asks for a version does not arrive, or the answer is one of another version.
+    #[error(
+        "{asked}: Ironic at {host} was asked in API version {sent} and answered {}: something on the way takes the header \
+         'X-OpenStack-Ironic-API-Version' away",
+        used.map_or("as an older one does".to_owned(), |used| format!("in {used}"))
+    )]
+    Stripped { asked: String, host: String, sent: Microversion, used: Option<Microversion> },
     #[error("{asked}: this is no Ironic API: it answers '{read}'")]
     NotIronic { asked: String, read: String },
     #[error("{asked}: Ironic at {host} answered {status}: {said}")]
@@ -44,6 +60,9 @@ pub enum IronicError {
     /// A good status, and a body that lacks what the API promises.
     #[error("{asked}: {what}")]
     Malformed { asked: String, what: String },
+    /// The request would break a rule of enrollment, and was not sent.
+    #[error(transparent)]
+    Guarded(#[from] Refusal),
     #[error(transparent)]
     Http(#[from] HttpError),
     #[error(transparent)]
@@ -89,6 +108,51 @@ impl IronicError {
             503 if said.contains("free conductor") => IronicError::NoConductor { said },
             500..=599 => IronicError::Server { asked, host, status, said },
             _ => IronicError::Unexpected { asked, host, status, said },
+        }
+    }
+
+    /// Why a server with these versions is of no use.
+    pub(super) fn apart(apart: Apart, spoken: Spoken, host: String) -> Self {
+        match apart {
+            Apart::TooOld(need) => {
+                IronicError::TooOld { host, feature: need.feature, needed: need.since, had: spoken.max }
+            }
+            Apart::TooNew => IronicError::TooNew { host, min: spoken.min },
+        }
+    }
+
+    /// Whether Ironic has certainly not done what it was asked: it said no, or was not asked at all. Of everything else nobody
+    /// knows.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            IronicError::Locked { .. }
+            | IronicError::Conflict { .. }
+            | IronicError::NoConductor { .. }
+            | IronicError::Invalid { .. }
+            | IronicError::Unauthorized { .. }
+            | IronicError::Forbidden { .. }
+            | IronicError::NotFound { .. }
+            | IronicError::Version { .. }
+            | IronicError::TooOld { .. }
+            | IronicError::TooNew { .. }
+            | IronicError::NotIronic { .. }
+            | IronicError::Guarded(_)
+            | IronicError::Keystone(_)
+            | IronicError::Vault(_) => true,
+            IronicError::Http(error) => matches!(
+                error,
+                HttpError::Refused { .. }
+                    | HttpError::Dns { .. }
+                    | HttpError::Connect { .. }
+                    | HttpError::Tls { .. }
+                    | HttpError::ForeignUrl { .. }
+                    | HttpError::Setup { .. }
+                    | HttpError::ReadOnly { .. }
+            ),
+            IronicError::Stripped { .. }
+            | IronicError::Server { .. }
+            | IronicError::Unexpected { .. }
+            | IronicError::Malformed { .. } => false,
         }
     }
 

@@ -1,12 +1,58 @@
-//! Nodes: reading, creating, changing, and asking for provision and power changes.
+//! Nodes: reading, creating, changing, and asking for provision and power changes. What changes something is asked for by
+//! an [`super::Attempt`] only.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
+use serde_json::{Map, Value, json};
+
+use super::access::BmcAccess;
+use super::change::{Interface, NewNode, NodeChange};
 use super::error::IronicError;
+use super::guard::Write;
 use super::model::{Inventory, Node, list};
 use super::session::Ironic;
+use super::versions::Call;
 use crate::clients::http::{Method, Request};
 use crate::domain::ids::NodeUuid;
+
+/// The provision changes that muster ever asks for: no deployment, no rebuild, no deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Manage,
+    Inspect,
+    Provide,
+    Abort,
+}
+
+impl Verb {
+    /// Ironic's own word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Manage => "manage",
+            Verb::Inspect => "inspect",
+            Verb::Provide => "provide",
+            Verb::Abort => "abort",
+        }
+    }
+
+    pub(super) fn write(self) -> Write {
+        match self {
+            Verb::Manage => Write::Manage,
+            Verb::Inspect => Write::Inspect,
+            Verb::Provide => Write::Provide,
+            Verb::Abort => Write::Abort,
+        }
+    }
+
+    fn call(self) -> Call {
+        match self {
+            Verb::Manage => Call::Manage,
+            Verb::Inspect => Call::Inspect,
+            Verb::Provide => Call::Provide,
+            Verb::Abort => Call::Abort,
+        }
+    }
+}
 
 /// Nodes a page, and the most pages that are read: a server that never ends its list is not followed for ever (Z3).
 const PAGE: usize = 1000;
@@ -24,7 +70,7 @@ impl Ironic {
             if let Some(last) = nodes.last() {
                 request = request.query("marker", last.uuid);
             }
-            let body = self.read(request).await?;
+            let body = self.read(Call::ListNodes, request).await?;
             let page = list(&body["nodes"]);
             if body["nodes"].as_array().is_none() {
                 return Err(malformed("GET /v1/nodes", "an answer without a list 'nodes'"));
@@ -42,72 +88,98 @@ impl Ironic {
         Err(malformed("GET /v1/nodes", &format!("the list of nodes does not end after {PAGES_MAX} pages")))
     }
 
+    /// Asks for a page of one node: whether the login may read them at all.
+    pub async fn sees_nodes(&self) -> Result<(), IronicError> {
+        let request = Request::get("/v1/nodes").query("fields", "uuid").query("limit", 1);
+        let body = self.read(Call::ListNodes, request).await?;
+        match body["nodes"].is_array() {
+            true => Ok(()),
+            false => Err(malformed("GET /v1/nodes", "an answer without a list 'nodes'")),
+        }
+    }
+
     /// A node by UUID or name; `None` where there is none, or none that may be seen.
     pub async fn node(&self, ident: &str) -> Result<Option<Node>, IronicError> {
         let path = format!("/v1/nodes/{}", segment(ident));
-        match self.read(Request::get(&path)).await {
-            Ok(body) => Node::read(&body, &format!("GET {path}")).map(Some),
+        match self.read(Call::ReadNode, Request::get(&path)).await {
+            Ok(body) => {
+                let asked = format!("GET {path}");
+                let node = Node::read(&body, &asked)?;
+                // The field that this version is asked for: an answer without it is one of an older version.
+                if body.get("lessee").is_none() {
+                    return Err(self.stripped(asked, Call::ReadNode));
+                }
+                Ok(Some(node))
+            }
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         }
     }
 
-    /// Creates a node and returns it as Ironic has it.
-    pub async fn create_node(&self, body: Value) -> Result<Node, IronicError> {
-        let body = self.read(Request::new(Method::POST, "/v1/nodes").json(body)).await?;
+    pub(super) async fn create_node(&self, node: &NewNode) -> Result<Node, IronicError> {
+        let call = if node.wants_firmware() { Call::CreateNodeWithFirmware } else { Call::CreateNode };
+        let body = self.read(call, Request::new(Method::POST, "/v1/nodes").json(node.to_json())).await?;
         Node::read(&body, "POST /v1/nodes")
     }
 
-    /// Changes a node by a JSON patch. `reset_interfaces` gives every interface that the patch leaves out the new driver's
-    /// default (X2).
-    pub async fn patch_node(
-        &self,
-        node: NodeUuid,
-        patch: Vec<Value>,
-        reset_interfaces: bool,
-    ) -> Result<Node, IronicError> {
+    pub(super) async fn change_node(&self, node: NodeUuid, changes: &[NodeChange]) -> Result<Node, IronicError> {
+        let patch: Vec<Value> = changes.iter().flat_map(NodeChange::patch).collect();
         let path = format!("/v1/nodes/{node}");
-        let mut request = Request::new(Method::PATCH, &path).json(Value::Array(patch));
-        if reset_interfaces {
-            request = request.query("reset_interfaces", "true");
-        }
-        let body = self.read(request).await?;
+        let request = Request::new(Method::PATCH, &path).json(Value::Array(patch));
+        let body = self.read(Call::ChangeNode, request).await?;
         Node::read(&body, &format!("PATCH {path}"))
     }
 
-    /// Asks for a provision change: `manage`, `inspect`, `provide`, `abort`, …
-    pub async fn provision(&self, node: NodeUuid, verb: &str) -> Result<(), IronicError> {
-        self.order(Method::PUT, format!("/v1/nodes/{node}/states/provision"), Some(json!({"target": verb}))).await
+    /// Every interface that is not kept gets the default of `ipmi`.
+    pub(super) async fn switch_to_ipmi(
+        &self,
+        node: NodeUuid,
+        access: &BmcAccess,
+        kept: &BTreeMap<Interface, String>,
+    ) -> Result<Node, IronicError> {
+        let replace = |path: String, value: &str| json!({"op": "replace", "path": path, "value": value});
+        let mut patch = vec![replace("/driver".to_owned(), "ipmi")];
+        patch.extend(kept.iter().map(|(interface, value)| replace(format!("/{}", interface.key()), value)));
+        patch.extend(access.patch());
+        let path = format!("/v1/nodes/{node}");
+        let request = Request::new(Method::PATCH, &path).query("reset_interfaces", "true").json(Value::Array(patch));
+        let body = self.read(Call::SwitchDriver, request).await?;
+        Node::read(&body, &format!("PATCH {path}"))
     }
 
-    /// Asks for a power change: `power on`, `power off`, …
-    pub async fn power(&self, node: NodeUuid, target: &str) -> Result<(), IronicError> {
-        self.order(Method::PUT, format!("/v1/nodes/{node}/states/power"), Some(json!({"target": target}))).await
+    pub(super) async fn provision(&self, node: NodeUuid, verb: Verb) -> Result<(), IronicError> {
+        let body = json!({"target": verb.as_str()});
+        self.order(verb.call(), Method::PUT, format!("/v1/nodes/{node}/states/provision"), Some(body)).await
     }
 
-    pub async fn set_maintenance(&self, node: NodeUuid, reason: Option<&str>) -> Result<(), IronicError> {
+    pub(super) async fn power_on(&self, node: NodeUuid) -> Result<(), IronicError> {
+        let body = json!({"target": "power on"});
+        self.order(Call::PowerOn, Method::PUT, format!("/v1/nodes/{node}/states/power"), Some(body)).await
+    }
+
+    pub(super) async fn set_maintenance(&self, node: NodeUuid, reason: Option<&str>) -> Result<(), IronicError> {
         let body = reason.map_or_else(|| json!({}), |reason| json!({"reason": reason}));
-        self.order(Method::PUT, format!("/v1/nodes/{node}/maintenance"), Some(body)).await
+        self.order(Call::Maintenance, Method::PUT, format!("/v1/nodes/{node}/maintenance"), Some(body)).await
     }
 
-    pub async fn clear_maintenance(&self, node: NodeUuid) -> Result<(), IronicError> {
-        self.order(Method::DELETE, format!("/v1/nodes/{node}/maintenance"), None).await
+    pub(super) async fn clear_maintenance(&self, node: NodeUuid) -> Result<(), IronicError> {
+        self.order(Call::Maintenance, Method::DELETE, format!("/v1/nodes/{node}/maintenance"), None).await
     }
 
-    /// Adds one trait and keeps all others.
-    pub async fn add_trait(&self, node: NodeUuid, name: &str) -> Result<(), IronicError> {
-        self.order(Method::PUT, format!("/v1/nodes/{node}/traits/{}", segment(name)), None).await
+    pub(super) async fn add_trait(&self, node: NodeUuid, name: &str) -> Result<(), IronicError> {
+        let path = format!("/v1/nodes/{node}/traits/{}", segment(name));
+        self.order(Call::AddTrait, Method::PUT, path, None).await
     }
 
-    /// Sets the RAID that the next clean is to build.
-    pub async fn set_raid_target(&self, node: NodeUuid, config: &Value) -> Result<(), IronicError> {
-        self.order(Method::PUT, format!("/v1/nodes/{node}/states/raid"), Some(config.clone())).await
+    pub(super) async fn set_raid_target(&self, node: NodeUuid, config: &Map<String, Value>) -> Result<(), IronicError> {
+        let path = format!("/v1/nodes/{node}/states/raid");
+        self.order(Call::SetRaidTarget, Method::PUT, path, Some(json!(config))).await
     }
 
     /// What the last inspection brought; `None` before the first.
     pub async fn inventory(&self, node: NodeUuid) -> Result<Option<Inventory>, IronicError> {
         let path = format!("/v1/nodes/{node}/inventory");
-        match self.read(Request::get(&path)).await {
+        match self.read(Call::ReadInventory, Request::get(&path)).await {
             Ok(mut body) => Ok(Some(Inventory {
                 inventory: body["inventory"].take(),
                 plugin_data: body.get_mut("plugin_data").map(Value::take).unwrap_or_default(),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::error::IronicError;
 use super::model::{LinkConnection, NewPort, NewPortgroup, Port, Portgroup, list};
 use super::session::Ironic;
+use super::versions::Call;
 use crate::clients::http::{Method, Request};
 use crate::domain::ids::NodeUuid;
 use crate::domain::mac::Mac;
@@ -23,20 +24,21 @@ impl Ironic {
     }
 
     async fn ports(&self, request: Request) -> Result<Vec<Port>, IronicError> {
-        let body = self.read(request).await?;
+        let body = self.read(Call::ReadPorts, request).await?;
         list(&body["ports"]).iter().map(|port| Port::read(port, "GET /v1/ports/detail")).collect()
     }
 
-    pub async fn create_port(&self, port: &NewPort) -> Result<Port, IronicError> {
-        let body = self.read(Request::new(Method::POST, "/v1/ports").json(port.to_json())).await?;
+    pub(super) async fn create_port(&self, port: &NewPort) -> Result<Port, IronicError> {
+        let request = Request::new(Method::POST, "/v1/ports").json(port.to_json());
+        let body = self.read(Call::CreatePort, request).await?;
         Port::read(&body, "POST /v1/ports")
     }
 
     /// Records where a port's cable goes.
-    pub async fn set_port_link(&self, port: &str, link: &LinkConnection) -> Result<Port, IronicError> {
+    pub(super) async fn set_port_link(&self, port: &str, link: &LinkConnection) -> Result<Port, IronicError> {
         let patch = json!([{"op": "add", "path": "/local_link_connection", "value": link.to_json()}]);
         let path = format!("/v1/ports/{port}");
-        let body = self.read(Request::new(Method::PATCH, &path).json(patch)).await?;
+        let body = self.read(Call::RecordLink, Request::new(Method::PATCH, &path).json(patch)).await?;
         Port::read(&body, &format!("PATCH {path}"))
     }
 
@@ -52,12 +54,13 @@ impl Ironic {
     }
 
     async fn portgroups(&self, request: Request) -> Result<Vec<Portgroup>, IronicError> {
-        let body: Value = self.read(request).await?;
+        let body: Value = self.read(Call::ReadPortgroups, request).await?;
         list(&body["portgroups"]).iter().map(|g| Portgroup::read(g, "GET /v1/portgroups/detail")).collect()
     }
 
-    pub async fn create_portgroup(&self, group: &NewPortgroup) -> Result<Portgroup, IronicError> {
-        let body = self.read(Request::new(Method::POST, "/v1/portgroups").json(group.to_json())).await?;
+    pub(super) async fn create_portgroup(&self, group: &NewPortgroup) -> Result<Portgroup, IronicError> {
+        let request = Request::new(Method::POST, "/v1/portgroups").json(group.to_json());
+        let body = self.read(Call::CreatePortgroup, request).await?;
         Portgroup::read(&body, "POST /v1/portgroups")
     }
 }

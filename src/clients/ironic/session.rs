@@ -1,4 +1,4 @@
-//! One Ironic as it is asked: which API version, with whose credentials, and what its answers mean.
+//! One Ironic as it is asked: in which API version, with whose credentials, and what its answers mean.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,8 @@ use serde_json::Value;
 use url::Url;
 
 use super::error::IronicError;
-use crate::clients::http::{Answer, Auth, HttpClient, HttpError, HttpOptions, Method, Request};
+use super::versions::{Call, Microversion, Spoken};
+use crate::clients::http::{Answer, Auth, Carrier, HttpClient, HttpError, HttpOptions, Method, Request};
 use crate::clients::keystone::Keystone;
 use crate::clients::rehearsal::Rehearsal;
 use crate::clients::vault::Vault;
@@ -16,35 +17,14 @@ use crate::config::settings::{IronicAuth, IronicInstance};
 /// The header that asks for an API version, and that answers name the used one in.
 const VERSION: &str = "x-openstack-ironic-api-version";
 
-/// An Ironic API version, `1.minor`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Microversion(pub u32);
-
-impl Microversion {
-    /// The oldest that has all that is needed: an inspection's inventory.
-    pub const NEEDED: Microversion = Microversion(81);
-    /// The newest whose answers are known here.
-    pub const KNOWN: Microversion = Microversion(95);
-
-    fn parse(text: &str) -> Option<Self> {
-        text.trim().strip_prefix("1.")?.parse().ok().map(Microversion)
-    }
-}
-
-impl std::fmt::Display for Microversion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "1.{}", self.0)
-    }
-}
-
 /// One Ironic, asked with the credentials of its configuration. Clones share version, token and connections.
 #[derive(Clone)]
 pub struct Ironic {
     name: String,
     http: HttpClient,
     login: Login,
-    /// What was agreed on; asked for once, and again after a 406.
-    version: Arc<Mutex<Option<Microversion>>>,
+    /// The versions that the server speaks; asked for once, and again after a 406.
+    spoken: Arc<Mutex<Option<Spoken>>>,
 }
 
 #[derive(Clone)]
@@ -67,12 +47,17 @@ impl Ironic {
             }
             IronicAuth::Keystone(auth) => Login::Keystone(Box::new(Keystone::new(auth, &options, vault)?)),
         };
-        Ok(Ironic { name: name.to_owned(), http, login, version: Arc::default() })
+        Ok(Ironic { name: name.to_owned(), http, login, spoken: Arc::default() })
     }
 
     /// The same Ironic as a plan asks it: nothing is changed there (G14). Logging in at Keystone changes nothing either.
     pub fn rehearsed(&self, rehearsal: &Rehearsal) -> Ironic {
         Ironic { http: self.http.clone().rehearsed(rehearsal), ..self.clone() }
+    }
+
+    /// The same Ironic, reached by another carrier than the wire. What it speaks is asked anew.
+    pub fn over(&self, carrier: Arc<dyn Carrier>) -> Ironic {
+        Ironic { http: self.http.clone().over(carrier), spoken: Arc::default(), ..self.clone() }
     }
 
     /// The rehearsal that this client belongs to; `None` for one that acts.
@@ -90,22 +75,31 @@ impl Ironic {
         self.http.host()
     }
 
-    /// The API version that requests are made with: the newest that both sides know.
-    pub async fn version(&self) -> Result<Microversion, IronicError> {
-        if let Some(agreed) = *self.version.lock().unwrap_or_else(PoisonError::into_inner) {
-            return Ok(agreed);
+    /// The API versions that the server speaks, whether muster can do with them or not.
+    pub async fn speaks(&self) -> Result<Spoken, IronicError> {
+        if let Some(spoken) = *self.spoken.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(spoken);
         }
         // The root needs neither a version nor credentials.
         let answer = self.http.send(Request::get("/")).await?;
-        let agreed = agree(&answer)?;
-        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(agreed);
-        tracing::debug!(instance = self.name, version = %agreed, "agreed on an API version with Ironic");
-        Ok(agreed)
+        let spoken = spoken(&answer)?;
+        *self.spoken.lock().unwrap_or_else(PoisonError::into_inner) = Some(spoken);
+        tracing::debug!(instance = self.name, min = %spoken.min, max = %spoken.max, "Ironic told its API versions");
+        Ok(spoken)
+    }
+
+    /// The version that a call is made with.
+    pub(super) async fn version_for(&self, call: Call) -> Result<Microversion, IronicError> {
+        let spoken = self.speaks().await?;
+        let apart = |apart| IronicError::apart(apart, spoken, self.host());
+        // A server that cannot do all of an enrollment is not asked for a part of one.
+        spoken.judge().map_err(apart)?;
+        spoken.version_for(call).map_err(apart)
     }
 
     /// Asks, and judges the status: an answer that comes back is a good one.
-    pub(super) async fn ask(&self, request: Request) -> Result<Answer, IronicError> {
-        let version = self.version().await?;
+    pub(super) async fn ask(&self, call: Call, request: Request) -> Result<Answer, IronicError> {
+        let version = self.version_for(call).await?;
         let request = request.header(VERSION, &version.to_string());
         let (auth, token) = self.auth().await?;
         let mut answer = self.http.send(request.clone().auth(auth)).await?;
@@ -116,19 +110,34 @@ impl Ironic {
             let auth = Auth::Header { name: "x-auth-token", value: keystone.renewed(&refused).await? };
             answer = self.http.send(request.auth(auth)).await?;
         }
+        // Whatever it says, it says it in another version: a 404 may then mean that it knows no such thing at all.
+        let used = answer.header(VERSION).and_then(Microversion::parse);
+        if let Some(used) = used.filter(|used| *used < version) {
+            return Err(IronicError::Stripped {
+                asked: answer.asked,
+                host: self.host(),
+                sent: version,
+                used: Some(used),
+            });
+        }
         if answer.status.is_success() {
             return Ok(answer);
         }
         let error = IronicError::of(&answer, &self.host());
         if matches!(error, IronicError::Version { .. }) {
-            *self.version.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.spoken.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         Err(error)
     }
 
+    /// An answer that lacks what the version that was asked for has, and does not say its own version either.
+    pub(super) fn stripped(&self, asked: String, call: Call) -> IronicError {
+        IronicError::Stripped { asked, host: self.host(), sent: call.need().since, used: None }
+    }
+
     /// Asks for a JSON document.
-    pub(super) async fn read(&self, request: Request) -> Result<Value, IronicError> {
-        let answer = self.ask(request).await?;
+    pub(super) async fn read(&self, call: Call, request: Request) -> Result<Value, IronicError> {
+        let answer = self.ask(call, request).await?;
         self.document(&answer)
     }
 
@@ -142,10 +151,16 @@ impl Ironic {
 
     /// Asks for something to be done, where the answer's body says nothing. A body that is no JSON says that somebody else
     /// has answered: whatever stands between has taken the request for itself, and Ironic never saw it.
-    pub(super) async fn order(&self, method: Method, path: String, body: Option<Value>) -> Result<(), IronicError> {
+    pub(super) async fn order(
+        &self,
+        call: Call,
+        method: Method,
+        path: String,
+        body: Option<Value>,
+    ) -> Result<(), IronicError> {
         let mut request = Request::new(method, path);
         request.body = body;
-        let answer = self.ask(request).await?;
+        let answer = self.ask(call, request).await?;
         self.document(&answer).map(drop)
     }
 
@@ -171,8 +186,9 @@ fn unversioned(url: &Url) -> Url {
     url
 }
 
-/// The version to use with a server that answers so at its root.
-fn agree(answer: &Answer) -> Result<Microversion, IronicError> {
+/// The versions of a server that answers so at its root. Its body says them too, where something on the way takes its
+/// headers.
+fn spoken(answer: &Answer) -> Result<Spoken, IronicError> {
     let body = answer.json().unwrap_or(Value::Null);
     let named = |header: &str, key: &str| {
         let text = answer.header(header).map(str::to_owned);
@@ -182,13 +198,10 @@ fn agree(answer: &Answer) -> Result<Microversion, IronicError> {
     };
     let max = named("x-openstack-ironic-api-maximum-version", "version");
     let min = named("x-openstack-ironic-api-minimum-version", "min_version").unwrap_or(Microversion(1));
-    let Some(max) = max else {
-        return Err(IronicError::NotIronic { asked: answer.asked.clone(), read: answer.excerpt() });
-    };
-    if max < Microversion::NEEDED || min > Microversion::KNOWN {
-        return Err(IronicError::VersionRange { min, max });
+    match max {
+        Some(max) => Ok(Spoken { min, max }),
+        None => Err(IronicError::NotIronic { asked: answer.asked.clone(), read: answer.excerpt() }),
     }
-    Ok(max.min(Microversion::KNOWN))
 }
 
 #[cfg(test)]
@@ -196,23 +209,16 @@ mod tests {
     use super::*;
     use crate::clients::http::StatusCode;
 
-    fn root(min: &str, max: &str) -> Answer {
-        let body = serde_json::json!({"default_version": {"id": "v1", "min_version": min, "version": max}});
-        Answer {
-            status: StatusCode::OK,
-            headers: Default::default(),
-            body: body.to_string().into(),
-            asked: "GET /".into(),
-        }
-    }
-
     #[test]
-    fn the_newest_version_that_both_know_is_used_and_too_old_or_too_new_ones_are_said_so() {
-        assert_eq!(agree(&root("1.1", "1.115")).unwrap(), Microversion(95));
-        assert_eq!(agree(&root("1.1", "1.87")).unwrap(), Microversion(87));
-        assert!(matches!(agree(&root("1.1", "1.80")), Err(IronicError::VersionRange { .. })));
-        assert!(matches!(agree(&root("1.96", "1.200")), Err(IronicError::VersionRange { .. })));
-        assert!(matches!(agree(&root("2.1", "2.3")), Err(IronicError::NotIronic { .. })));
+    fn the_versions_of_a_server_stand_in_its_root_and_what_names_none_is_no_ironic() {
+        let root = |min: &str, max: &str| {
+            let body = serde_json::json!({"default_version": {"id": "v1", "min_version": min, "version": max}});
+            let body = body.to_string().into();
+            spoken(&Answer { status: StatusCode::OK, headers: Default::default(), body, asked: "GET /".into() })
+        };
+        let told = root("1.1", "1.115").unwrap();
+        assert_eq!((told.min, told.max), (Microversion(1), Microversion(115)));
+        assert!(matches!(root("2.1", "2.3"), Err(IronicError::NotIronic { .. })));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use serde_json::Value;
 use url::Url;
 
 use self::error::NetBoxError;
-use super::http::{Answer, Auth, HttpClient, HttpError, HttpOptions, Method, Request};
+use super::http::{Answer, Auth, Carrier, HttpClient, HttpError, HttpOptions, Method, Request};
 use super::rehearsal::Rehearsal;
 use crate::config::settings::NetboxSettings;
 
@@ -60,6 +60,15 @@ impl NetBox {
             token: self.token.clone(),
             // What a rehearsal learns of a server that it only imagines is of no use to anybody else.
             ignores_add_tags: Arc::new(AtomicBool::new(self.ignores_add_tags.load(Ordering::Relaxed))),
+        }
+    }
+
+    /// The same NetBox, reached by another carrier than the wire.
+    pub fn over(&self, carrier: Arc<dyn Carrier>) -> NetBox {
+        NetBox {
+            http: self.http.clone().over(carrier),
+            token: self.token.clone(),
+            ignores_add_tags: Arc::clone(&self.ignores_add_tags),
         }
     }
 

@@ -151,6 +151,7 @@ impl World {
             "provision_state": "enroll", "target_provision_state": null, "power_state": null,
             "target_power_state": null, "maintenance": false, "reservation": null, "last_error": null,
             "instance_uuid": null, "properties": {}, "target_raid_config": {}, "traits": [], "clean_step": {},
+            "owner": null, "lessee": null,
         });
         super::merge(&mut body, wanted);
         mask(&mut body["driver_info"]);

@@ -74,6 +74,12 @@ impl Ironic {
 
 /// Starts Ironic on a bound listener. `base` is how clients reach it, without a slash at the end.
 pub fn spawn(world: &World, listener: TcpListener, base: &str) -> JoinHandle<()> {
+    let (served, router) = service(world, base);
+    serve(listener, served, router)
+}
+
+/// Ironic without its listener.
+pub(super) fn service(world: &World, base: &str) -> (Served, Router) {
     let api = Api { world: world.clone(), base: base.to_owned() };
     let served = Served {
         world: world.clone(),
@@ -82,7 +88,7 @@ pub fn spawn(world: &World, listener: TcpListener, base: &str) -> JoinHandle<()>
         device_of: |world, path, body| device_of(&world.lock(), path, body),
         is_write: |method, _| !is_read(method),
     };
-    serve(listener, served, Router::new().fallback(answer).with_state(api))
+    (served, Router::new().fallback(answer).with_state(api))
 }
 
 #[derive(Clone)]

@@ -233,6 +233,29 @@ impl Node {
         }
     }
 
+    /// Somebody puts the node into a state by hand: whatever the conductor was at with it is void.
+    pub fn put_into(&mut self, state: ProvisionState, at: Timestamp) {
+        (self.state, self.target, self.target_power) = (state, None, None);
+        self.task += 1;
+        self.held = None;
+        self.provision_updated_at = Some(at);
+        self.updated_at = Some(at);
+    }
+
+    /// It is of another hardware type, with that one's interfaces. A type that the lab does not have changes nothing.
+    pub fn become_of(&mut self, driver: &str) {
+        let Some(driver) = super::drivers::named(driver) else { return };
+        self.set("driver", driver.name);
+        for kind in KINDS {
+            self.set(&format!("{kind}_interface"), driver.default(kind));
+        }
+    }
+
+    /// Nobody has inspected it.
+    pub fn forget_inventory(&mut self) {
+        self.inventory = None;
+    }
+
     /// A field that holds text.
     pub fn text(&self, field: &str) -> Option<&str> {
         self.fields.get(field).and_then(Value::as_str)

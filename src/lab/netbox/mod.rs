@@ -26,6 +26,12 @@ use render::Render;
 
 /// Starts NetBox on a bound listener. `base` is how clients reach it, without a slash at the end.
 pub fn spawn(world: &World, listener: TcpListener, base: &str, max_page_size: usize) -> JoinHandle<()> {
+    let (served, router) = service(world, base, max_page_size);
+    serve(listener, served, router)
+}
+
+/// NetBox without its listener.
+pub(super) fn service(world: &World, base: &str, max_page_size: usize) -> (Served, Router) {
     let netbox = NetBox { world: world.clone(), base: base.to_owned(), max_page_size };
     let served = Served {
         world: world.clone(),
@@ -34,7 +40,7 @@ pub fn spawn(world: &World, listener: TcpListener, base: &str, max_page_size: us
         device_of: |world, path, _| device_of(&world.lock().records, path),
         is_write: |method, _| !is_read(method),
     };
-    serve(listener, served, Router::new().fallback(answer).with_state(netbox))
+    (served, Router::new().fallback(answer).with_state(netbox))
 }
 
 #[derive(Clone)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Enrollment;
 use super::patience::Patience;
+use super::{Enrollment, is_deployed};
 use crate::domain::event::{Observation, WaitKind};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::ids::NodeUuid;
@@ -56,8 +56,8 @@ impl<C: Cx> Enrollment<C> {
         loop {
             let input = PreludeIn { target: self.target.clone(), half, node_uuid: self.request.params.node_uuid };
             match self.ask::<Prelude>(phase, 300, input).await? {
-                PreludeOut::Locked { holder, state } => {
-                    self.wait_for_lock(&mut lock, phase, None, holder.as_deref(), state.as_ref()).await?;
+                PreludeOut::Locked { holder, state, node } => {
+                    self.wait_for_lock(&mut lock, phase, node, holder.as_deref(), state.as_ref()).await?;
                 }
                 PreludeOut::Wait { node, state, why } => {
                     let text = format!("node is '{state}': {why}");
@@ -123,6 +123,11 @@ impl<C: Cx> Enrollment<C> {
         loop {
             let look = self.look(node, phase).await?;
             if look.power == Power::On {
+                return Ok(());
+            }
+            // Nova has taken it since: its power is none of ours any more (C7).
+            if is_deployed(&look.state, look.instance_uuid.as_deref()) && self.cx.version("novas_power_is_not_awaited")
+            {
                 return Ok(());
             }
             if !patience.wait(&self.cx, phase, WaitKind::PowerOn, "waiting for power on").await? {
