@@ -15,17 +15,29 @@ mod dhcp;
 mod doctor;
 #[path = "support/door.rs"]
 mod door;
+#[path = "real/fifty.rs"]
+mod fifty;
 #[path = "real/fleet.rs"]
 mod fleet;
+#[path = "support/inside.rs"]
+mod inside;
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/nats.rs"]
 mod nats;
 #[path = "real/netbox.rs"]
 mod netbox;
+#[path = "real/nodes.rs"]
+mod nodes;
+#[path = "support/prelude.rs"]
+mod prelude;
 #[path = "real/push.rs"]
 mod push;
+#[path = "real/second.rs"]
+mod second;
 #[path = "support/dhcp.rs"]
 mod support;
+#[path = "real/table.rs"]
+mod table;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
