@@ -32,7 +32,7 @@ impl Second {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    /// An answer that has to be a good one. A lock is waited out.
+    /// An answer that has to be a good one. A lock is waited out, of the node as of SQLite's one writer.
     pub async fn must(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -40,7 +40,8 @@ impl Second {
             if status < 300 {
                 return answer;
             }
-            let locked = status == 409 && answer.to_string().contains("is locked by host");
+            let said = answer.to_string();
+            let locked = said.contains("is locked by host") || said.contains("database is locked");
             assert!(locked && Instant::now() < deadline, "{method} {path}: {status} {answer}");
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
