@@ -1,6 +1,7 @@
 //! Fifty nodes at once: muster against the barest client that there can be, on one Ironic, one after the other.
 //!
-//! Takes several minutes, so only with `MUSTER_REAL_FIFTY=1`; what was measured is in `docs/performance.md`. It starts a rig of
+//! Takes several minutes, so only with `MUSTER_REAL_FIFTY=1`. It has not been seen to its end yet: the SQLite of the rig answers
+//! parallel writes with "database is locked", which muster takes for an outage and waits out. It starts a rig of
 //! its own, for as many emulated hosts as it needs; `MUSTER_REAL_FIFTY_NODES` is another number of them.
 
 use std::path::Path;
