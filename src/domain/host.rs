@@ -191,11 +191,18 @@ impl HostFacts {
 
     /// `rack 'B07' U37`, or what of it is known.
     pub fn place(&self) -> String {
-        match (&self.rack, self.position) {
-            (Some(rack), Some(u)) => format!("{rack} U{u}"),
-            (Some(rack), None) => format!("{rack}, no U"),
-            (None, _) => format!("site {}", self.site.slug),
+        match &self.rack {
+            Some(rack) => place_in(rack, self.position),
+            None => format!("site {}", self.site.slug),
         }
+    }
+}
+
+/// `B07 U37`: a place in a rack, for whoever goes there.
+pub fn place_in(rack: &str, position: Option<f64>) -> String {
+    match position {
+        Some(u) => format!("{rack} U{u}"),
+        None => format!("{rack}, no U"),
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::cable_doctor::{HeardCable, HeardHost, Port, Spot, Survey};
 use crate::domain::device::Device;
+use crate::domain::host::place_in;
 use crate::domain::link;
 use crate::domain::wiring::{Cable, CableEnd, INTERFACE, Interface};
 use crate::store::{Store, StoreError};
@@ -47,10 +48,7 @@ impl Join<'_> {
             Some(device) if device.site != heard.site => return Ok(None),
             Some(device) => {
                 heard.host = device.name;
-                heard.place = device.rack.as_ref().map(|rack| match device.position {
-                    Some(u) => format!("{rack} U{u}"),
-                    None => format!("{rack}, no U"),
-                });
+                heard.place = device.rack.as_ref().map(|rack| place_in(rack, device.position));
                 heard.rack = device.rack;
             }
             // The fleet was not read yet.

@@ -40,8 +40,8 @@ impl Lab {
     pub async fn start(scenario: Scenario, speed: f64) -> Result<Lab, LabError> {
         let built = build::build(&scenario)?;
         let addresses: Vec<Ipv4Addr> = built.machines.iter().map(|m| m.bmc.address).collect();
-        let (bmc_port, bmcs) = bind_bmcs(&addresses, bind_all)?;
-        let (ipmi_port, ipmis) = bind_bmcs(&addresses, bind_all_udp)?;
+        let (bmc_port, bmcs) = bind_bmcs(&addresses, tcp, TcpListener::local_addr)?;
+        let (ipmi_port, ipmis) = bind_bmcs(&addresses, udp, UdpSocket::local_addr)?;
         let settings = settings(&scenario);
         let seeds = seeds(&scenario, &built, bmc_port);
         let names: Vec<String> = built.machines.iter().map(|m| m.name.clone()).collect();
@@ -158,18 +158,24 @@ async fn bind(what: &str) -> Result<(TcpListener, SocketAddr), LabError> {
     Ok((listener, addr))
 }
 
-/// A port, and what is bound at it on each address.
-type Bound<T> = std::io::Result<(u16, Vec<T>)>;
-
 /// Binds every BMC's own address at one port that is free on all of them.
 fn bind_bmcs<T>(
     addresses: &[Ipv4Addr],
-    bind_all: fn(Ipv4Addr, &[Ipv4Addr]) -> Bound<T>,
+    bind: fn((Ipv4Addr, u16)) -> std::io::Result<T>,
+    addr: fn(&T) -> std::io::Result<SocketAddr>,
 ) -> Result<(u16, Vec<T>), LabError> {
-    let Some(first) = addresses.first() else { return Ok((0, vec![])) };
+    let [first, others @ ..] = addresses else { return Ok((0, vec![])) };
+    let bind_all = || {
+        let mut bound = vec![bind((*first, 0))?];
+        let port = addr(&bound[0])?.port();
+        for address in others {
+            bound.push(bind((*address, port))?);
+        }
+        Ok((port, bound))
+    };
     let mut last_error = None;
     for _ in 0..20 {
-        match bind_all(*first, addresses) {
+        match bind_all() {
             Ok(found) => return Ok(found),
             Err(e) => last_error = Some(e),
         }
@@ -178,32 +184,16 @@ fn bind_bmcs<T>(
     Err(LabError::Listen { what: format!("the BMC addresses ({first}, …)"), source })
 }
 
-fn bind_all(first: Ipv4Addr, addresses: &[Ipv4Addr]) -> Bound<TcpListener> {
-    let listener = StdListener::bind((first, 0))?;
-    let port = listener.local_addr()?.port();
-    let mut listeners = vec![listener];
-    for address in &addresses[1..] {
-        listeners.push(StdListener::bind((*address, port))?);
-    }
-    let listeners = listeners.into_iter().map(|listener| {
-        listener.set_nonblocking(true)?;
-        TcpListener::from_std(listener)
-    });
-    Ok((port, listeners.collect::<std::io::Result<Vec<_>>>()?))
+fn tcp(at: (Ipv4Addr, u16)) -> std::io::Result<TcpListener> {
+    let listener = StdListener::bind(at)?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
 }
 
-fn bind_all_udp(first: Ipv4Addr, addresses: &[Ipv4Addr]) -> Bound<UdpSocket> {
-    let socket = StdSocket::bind((first, 0))?;
-    let port = socket.local_addr()?.port();
-    let mut sockets = vec![socket];
-    for address in &addresses[1..] {
-        sockets.push(StdSocket::bind((*address, port))?);
-    }
-    let sockets = sockets.into_iter().map(|socket| {
-        socket.set_nonblocking(true)?;
-        UdpSocket::from_std(socket)
-    });
-    Ok((port, sockets.collect::<std::io::Result<Vec<_>>>()?))
+fn udp(at: (Ipv4Addr, u16)) -> std::io::Result<UdpSocket> {
+    let socket = StdSocket::bind(at)?;
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
 }
 
 /// The nodes that a scenario wants to be there.

@@ -64,9 +64,10 @@ impl Keymap {
 
     /// The keys of a row; the first is the one that is shown.
     pub fn keys<'a>(&'a self, def: &'a Def) -> Vec<&'a str> {
+        // Asked at every key and frame: the table is looked through only where something was set.
         let is_first =
-            TABLE.iter().find(|other| other.name == def.name).is_some_and(|other| other.places == def.places);
-        match self.own.get(def.name).filter(|_| is_first) {
+            || TABLE.iter().find(|other| other.name == def.name).is_some_and(|other| other.places == def.places);
+        match self.own.get(def.name).filter(|_| is_first()) {
             Some(own) => own.iter().map(String::as_str).collect(),
             None => def.keys.to_vec(),
         }

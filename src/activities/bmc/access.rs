@@ -13,6 +13,7 @@ use crate::clients::redfish::collection::Skipped;
 use crate::clients::redfish::dialect::At;
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::host::{HostSystem, find_manager, find_system};
+use crate::clients::redfish::vendor::{Detected, Vendor, detect};
 use crate::clients::redfish::{Credential, Redfish, RedfishOptions, Resource};
 use crate::config::settings::SiteSettings;
 use crate::domain::failure::{Failure, FailureCode};
@@ -112,6 +113,19 @@ impl<'a> Bmc<'a> {
         Ok(Parts { root: root.clone(), system, manager })
     }
 
+    /// The host's system, and the vendor where it is one that is known: a BMC of any other is asked as the standard says.
+    pub async fn system_of_any(&self) -> Result<(Option<Vendor>, Resource), RedfishError> {
+        let root = self.redfish.root().await?;
+        let vendor = match detect(&root) {
+            Detected::Known(vendor) => Some(vendor),
+            Detected::Unknown { .. } => None,
+        };
+        if let Some(vendor) = vendor {
+            self.redfish.prefer(vendor.dialect().first_form());
+        }
+        Ok((vendor, self.parts(&root).await?.system))
+    }
+
     /// The system that Ironic is told to use, where one service has several.
     pub fn system_id(&self) -> Option<String> {
         let settings = self.facts.ironic_settings.as_ref()?;
@@ -190,6 +204,17 @@ fn base(facts: &HostFacts, site: &SiteSettings, phase: Phase) -> Result<Url, Fai
 pub(super) async fn credential(cx: &ActivityCx, item: &str, phase: Phase) -> Result<Credential, Failure> {
     let username = cx.secret(item, "username", phase).await?.expose_secret().to_owned();
     Ok(Credential { username, password: cx.secret(item, "password", phase).await? })
+}
+
+/// What is remembered under a key; empty where nothing is.
+pub(super) fn kept(cx: &ActivityCx, key: &str, phase: Phase) -> Result<String, Failure> {
+    let kept = cx.env.store.get_meta(key).map_err(|error| store_failure(&error, phase))?;
+    Ok(kept.unwrap_or_default())
+}
+
+/// Remembers a value under a key, over attempts and runs.
+pub(super) async fn keep(cx: &ActivityCx, key: &str, value: &str, phase: Phase) -> Result<(), Failure> {
+    cx.env.store.put_meta(key, value).await.map_err(|error| store_failure(&error, phase))
 }
 
 pub(super) fn store_failure(error: &StoreError, phase: Phase) -> Failure {

@@ -9,7 +9,7 @@ use secrecy::ExposeSecret;
 use sha2::Sha256;
 
 use super::BMC;
-use super::access::{Bmc, Trouble, store_failure};
+use super::access::{Bmc, Trouble, keep, kept};
 use super::configure::Done;
 use crate::activities::env::ActivityCx;
 use crate::clients::redfish::accounts::{
@@ -106,7 +106,7 @@ pub(super) async fn ensure(
 
 /// Makes the next run write the account anew: a login over IPMI has shown that its password is another one.
 pub(super) async fn doubt(cx: &ActivityCx, target: &Target, phase: Phase) -> Result<(), Failure> {
-    cx.env.store.put_meta(&key(target), DOUBTED).await.map_err(|error| store_failure(&error, phase))
+    keep(cx, &key(target), DOUBTED, phase).await
 }
 
 fn key(target: &Target) -> String {
@@ -193,23 +193,21 @@ impl User<'_> {
 
     /// Whether the account is known to have the vault's password, without writing it.
     async fn is_proven(&self, account: &Resource) -> Result<bool, Trouble> {
-        let kept =
-            self.bmc.cx.env.store.get_meta(&self.key()).map_err(|error| store_failure(&error, self.bmc.phase))?;
-        if kept.as_deref() == Some(DOUBTED) {
+        let kept = kept(self.bmc.cx, &self.key(), self.bmc.phase)?;
+        if kept == DOUBTED {
             return Ok(false);
         }
         if may_use_redfish(account) {
             return Ok(self.logs_in().await?);
         }
-        Ok(kept.as_deref() == Some(&*self.digest(account)))
+        Ok(kept == self.digest(account))
     }
 
     async fn prove_after_write(&self, account: &Resource) -> Result<(), Trouble> {
         if may_use_redfish(account) && !self.logs_in().await? {
             return Err(self.not_applied("its new password does not log in").into());
         }
-        let kept = self.bmc.cx.env.store.put_meta(&self.key(), &self.digest(account)).await;
-        Ok(kept.map_err(|error| store_failure(&error, self.bmc.phase))?)
+        Ok(keep(self.bmc.cx, &self.key(), &self.digest(account), self.bmc.phase).await?)
     }
 
     /// One login as this user. That something is denied to it proves that it was let in.

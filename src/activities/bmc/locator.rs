@@ -2,9 +2,7 @@
 
 use super::access::{Bmc, Trouble};
 use crate::activities::env::ActivityCx;
-use crate::clients::redfish::Resource;
 use crate::clients::redfish::locator::find;
-use crate::clients::redfish::vendor::{Detected, Vendor, detect};
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
 use crate::domain::rack::{Located, LocatorWish};
@@ -18,13 +16,7 @@ pub async fn locator(cx: &ActivityCx, target: &Target, wish: Option<LocatorWish>
 }
 
 async fn locate(bmc: &Bmc<'_>, wish: Option<LocatorWish>) -> Result<Located, Trouble> {
-    let root = bmc.redfish.root().await?;
-    // A BMC of no vendor that is known is lit as the standard says.
-    let vendor = vendor_of(&root);
-    if let Some(vendor) = vendor {
-        bmc.redfish.prefer(vendor.dialect().first_form());
-    }
-    let system = bmc.parts(&root).await?.system;
+    let (vendor, system) = bmc.system_of_any().await?;
     let resting = vendor.map(|vendor| vendor.dialect().resting_led());
     let Some(locator) = find(&bmc.redfish, &system, resting).await? else {
         let host = &bmc.target.host;
@@ -46,12 +38,4 @@ async fn locate(bmc: &Bmc<'_>, wish: Option<LocatorWish>) -> Result<Located, Tro
     };
     let lit = locator.set(&bmc.redfish, on, bmc.read_back_budget()).await?;
     Ok(Located { on: Some(on), changed: lit.changed, by: lit.by })
-}
-
-/// The vendor of a service root, where it is one that is known.
-pub(super) fn vendor_of(root: &Resource) -> Option<Vendor> {
-    match detect(root) {
-        Detected::Known(vendor) => Some(vendor),
-        Detected::Unknown { .. } => None,
-    }
 }

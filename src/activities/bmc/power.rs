@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::access::{Bmc, Trouble};
-use super::locator::vendor_of;
 use super::restart::press;
 use crate::activities::env::ActivityCx;
 use crate::clients::redfish::vendor::Vendor;
@@ -26,12 +25,7 @@ pub async fn power(cx: &ActivityCx, target: &Target, wish: Option<PowerWish>) ->
 }
 
 async fn switch(bmc: &Bmc<'_>, wish: Option<PowerWish>) -> Result<Powered, Trouble> {
-    let root = bmc.redfish.root().await?;
-    let vendor = vendor_of(&root);
-    if let Some(vendor) = vendor {
-        bmc.redfish.prefer(vendor.dialect().first_form());
-    }
-    let system = bmc.parts(&root).await?.system;
+    let (vendor, system) = bmc.system_of_any().await?;
     let before = state(&system);
     let Some(wish) = wish else {
         return Ok(Powered { after: before.clone(), before, asked: vec![] });

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::BMC;
-use super::access::{Bmc, Parts, Trouble, store_failure};
+use super::access::{Bmc, Parts, Trouble, keep, kept};
 use super::prepare::vendor;
 use super::reset_due;
 use crate::activities::env::ActivityCx;
@@ -107,8 +107,7 @@ impl Asked {
     }
 
     fn load(bmc: &Bmc<'_>) -> Result<Option<Asked>, Failure> {
-        let kept = bmc.cx.env.store.get_meta(&Asked::key(bmc)).map_err(|error| store_failure(&error, bmc.phase))?;
-        let kept = kept.unwrap_or_default();
+        let kept = kept(bmc.cx, &Asked::key(bmc), bmc.phase)?;
         let parsed = kept.split_once(' ').and_then(|(at, start)| Some((at.parse().ok()?, start.to_owned())));
         Ok(parsed.map(|(at, start)| Asked { at, start }))
     }
@@ -123,8 +122,7 @@ impl Asked {
     }
 
     async fn put(bmc: &Bmc<'_>, value: &str) -> Result<(), Failure> {
-        let kept = bmc.cx.env.store.put_meta(&Asked::key(bmc), value).await;
-        kept.map_err(|error| store_failure(&error, bmc.phase))
+        keep(bmc.cx, &Asked::key(bmc), value, bmc.phase).await
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::BMC;
-use super::access::{Bmc, Trouble, store_failure};
+use super::access::{Bmc, Trouble, keep, kept};
 use super::prepare::vendor;
 use crate::activities::env::ActivityCx;
 use crate::clients::redfish::error::RedfishError;
@@ -29,8 +29,7 @@ pub async fn restart_host(cx: &ActivityCx, target: Target) -> Result<Changed, Fa
 
 async fn restart(bmc: &Bmc<'_>) -> Result<Changed, Trouble> {
     let key = format!("bmc.restart.{}.{}", bmc.cx.run, bmc.cx.seq);
-    let kept = bmc.cx.env.store.get_meta(&key).map_err(|error| store_failure(&error, bmc.phase))?;
-    if kept.is_some_and(|kept| !kept.is_empty()) {
+    if !kept(bmc.cx, &key, bmc.phase)?.is_empty() {
         return Ok(Changed { changed: true, note: "the restart was asked for before".to_owned() });
     }
     let root = bmc.redfish.root().await?;
@@ -41,8 +40,7 @@ async fn restart(bmc: &Bmc<'_>) -> Result<Changed, Trouble> {
     let has = |kind: &str| allowed.is_empty() || allowed.iter().any(|word| word == kind);
     // Some Lenovo hosts hang in a restart that is forced; off and on again never does.
     let in_one = vendor != Vendor::Lenovo && has("ForceRestart");
-    let asked = bmc.cx.env.store.put_meta(&key, &Timestamp::now().to_string()).await;
-    asked.map_err(|error| store_failure(&error, bmc.phase))?;
+    keep(bmc.cx, &key, &Timestamp::now().to_string(), bmc.phase).await?;
     let done = match (off, in_one) {
         (true, _) => press(bmc, &system, "On").await.map(|()| "On"),
         (false, true) => press(bmc, &system, "ForceRestart").await.map(|()| "ForceRestart"),
@@ -60,8 +58,7 @@ async fn restart(bmc: &Bmc<'_>) -> Result<Changed, Trouble> {
         }
         Err(trouble) => {
             // It said no: nothing was asked, and a further attempt may.
-            let forgotten = bmc.cx.env.store.put_meta(&key, "").await;
-            forgotten.map_err(|error| store_failure(&error, bmc.phase))?;
+            keep(bmc.cx, &key, "", bmc.phase).await?;
             Err(trouble)
         }
     }

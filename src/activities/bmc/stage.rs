@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::BMC;
-use super::access::{Bmc, Parts, Trouble, store_failure};
+use super::access::{Bmc, Parts, Trouble, keep, kept};
 use super::flow::{BootStep, Flow, flow, word};
 use super::prepare::vendor;
 use crate::activities::env::ActivityCx;
@@ -427,8 +427,8 @@ impl Ours {
     }
 
     fn load(bmc: &Bmc<'_>) -> Result<Ours, Failure> {
-        let kept = bmc.cx.env.store.get_meta(&Ours::key(bmc)).map_err(|error| store_failure(&error, bmc.phase))?;
-        let mut jobs: BTreeSet<String> = kept.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+        let kept = kept(bmc.cx, &Ours::key(bmc), bmc.phase)?;
+        let mut jobs: BTreeSet<String> = kept.split_whitespace().map(str::to_owned).collect();
         Ok(Ours { staging: jobs.remove(Ours::STAGING), jobs })
     }
 
@@ -438,7 +438,6 @@ impl Ours {
         }
         let staging = self.staging.then_some(Ours::STAGING);
         let words = staging.into_iter().chain(self.jobs.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
-        let kept = bmc.cx.env.store.put_meta(&Ours::key(bmc), &words).await;
-        kept.map_err(|error| store_failure(&error, bmc.phase))
+        keep(bmc.cx, &Ours::key(bmc), &words, bmc.phase).await
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::access::store_failure;
+use super::access::{kept, store_failure};
 use crate::activities::env::ActivityCx;
 use crate::domain::failure::{Failure, FailureCode};
 use crate::domain::phase::Phase;
@@ -21,8 +21,7 @@ fn key(target: &Target) -> String {
 }
 
 fn recent(cx: &ActivityCx, target: &Target, now: Timestamp, phase: Phase) -> Result<Vec<Timestamp>, Failure> {
-    let kept = cx.env.store.get_meta(&key(target)).map_err(|error| store_failure(&error, phase))?;
-    Ok(within(&kept.unwrap_or_default(), now))
+    Ok(within(&kept(cx, &key(target), phase)?, now))
 }
 
 /// The times of a kept list that still count.

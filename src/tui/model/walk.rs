@@ -60,11 +60,6 @@ pub fn stops(model: &Model) -> Vec<&Host> {
     waiting.filter(|host| fleet.place.holds(host)).collect()
 }
 
-/// How many wait somewhere else.
-pub fn elsewhere(model: &Model) -> usize {
-    model.fleet.waiting.len() - stops(model).len()
-}
-
 /// The lines for so many columns.
 pub fn lines(model: &Model, walk: &Walk, width: u16) -> Vec<Line> {
     let stops = stops(model);

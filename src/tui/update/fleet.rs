@@ -154,8 +154,5 @@ fn enter(model: &mut Model) -> Vec<Effect> {
         model.fleet.pane = Pane::Table;
         return Vec::new();
     }
-    let Some(host) = model.fleet.host() else { return Vec::new() };
-    let (Some(last), name) = (&host.last_run, host.device.name.clone()) else { return Vec::new() };
-    let run = last.run;
-    super::run::open(model, run, &name)
+    super::run::open_last(model)
 }

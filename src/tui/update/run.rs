@@ -21,6 +21,14 @@ pub(super) fn open(model: &mut Model, run: RunId, host: &str) -> Vec<Effect> {
     want(model, run)
 }
 
+/// Shows the last run of the host that keys act on.
+pub(super) fn open_last(model: &mut Model) -> Vec<Effect> {
+    let Some(host) = model.target() else { return Vec::new() };
+    let (Some(last), name) = (&host.last_run, host.device.name.clone()) else { return Vec::new() };
+    let run = last.run;
+    open(model, run, &name)
+}
+
 /// Asks for a run's records, once.
 pub(super) fn want(model: &mut Model, run: RunId) -> Vec<Effect> {
     let missing = !model.runs.contains_key(&run) && model.loading.insert(run);

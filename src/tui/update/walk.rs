@@ -27,12 +27,7 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::HalfDown => half(rows / 3),
         Action::First => i64::MIN,
         Action::Last => i64::MAX,
-        Action::Enter => {
-            let Some(host) = model.target() else { return Vec::new() };
-            let (Some(last), name) = (&host.last_run, host.device.name.clone()) else { return Vec::new() };
-            let id = last.run;
-            return run::open(model, id, &name);
-        }
+        Action::Enter => return run::open_last(model),
         _ => return Vec::new(),
     };
     let ids: Vec<u64> = walk::stops(model).iter().map(|host| host.device.netbox_id).collect();

@@ -19,7 +19,7 @@ const PLACE: u16 = 10;
 pub fn draw(pen: &mut Pen, model: &Model, walk: &Walk) {
     let stops = walk::stops(model);
     let hands = stops.iter().filter(|host| host.needs_hands()).count();
-    let elsewhere = walk::elsewhere(model);
+    let elsewhere = model.fleet.waiting.len() - stops.len();
     let place = &model.fleet.place;
     let title: [Piece; 2] = [
         piece("for you", Meaning::Accent),
