@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::model::fleet::Pane;
+use super::model::history;
 use super::model::{Model, Popup, Screen};
 use crate::domain::run_view::RunState;
 
@@ -32,6 +33,9 @@ pub enum Action {
     RewindPhase,
     ForwardPhase,
     Walk,
+    History,
+    Compare,
+    Export,
     Enroll,
     Retry,
     RetryForced,
@@ -63,6 +67,10 @@ pub enum Where {
     Run,
     /// What waits for a person.
     Walk,
+    /// The runs of a host.
+    History,
+    /// Two runs side by side.
+    Compare,
     Log,
     Filter,
     Help,
@@ -73,10 +81,12 @@ pub enum Where {
 }
 
 impl Where {
-    pub const ALL: [Where; 10] = [
+    pub const ALL: [Where; 12] = [
         Where::Fleet,
         Where::Run,
         Where::Walk,
+        Where::History,
+        Where::Compare,
         Where::Log,
         Where::Filter,
         Where::Help,
@@ -92,6 +102,8 @@ impl Where {
             Where::Fleet => "the fleet",
             Where::Run => "the run view",
             Where::Walk => "what waits for you",
+            Where::History => "a host's runs",
+            Where::Compare => "two runs side by side",
             Where::Log => "the log",
             Where::Filter => "the filter",
             Where::Help => "the help",
@@ -125,12 +137,12 @@ impl Def {
     }
 }
 
-use Where::{Confirm, Filter, Fleet, Help, Launch, Log, Palette, Plan, Run, Walk};
-const VIEWS: &[Where] = &[Fleet, Run, Walk, Log];
+use Where::{Compare, Confirm, Filter, Fleet, Help, History, Launch, Log, Palette, Plan, Run, Walk};
+const VIEWS: &[Where] = &[Fleet, Run, Walk, History, Compare, Log];
 /// Where one host is what keys act on.
 const HOSTS: &[Where] = &[Fleet, Run, Walk];
-const EVERYWHERE: &[Where] = &[Fleet, Run, Walk, Log, Filter, Help, Launch, Plan, Confirm, Palette];
-const SCROLLS: &[Where] = &[Fleet, Run, Walk, Log, Help, Launch, Plan];
+const EVERYWHERE: &[Where] = &[Fleet, Run, Walk, History, Compare, Log, Filter, Help, Launch, Plan, Confirm, Palette];
+const SCROLLS: &[Where] = &[Fleet, Run, Walk, History, Compare, Log, Help, Launch, Plan];
 const TYPED: &[Where] = &[Palette, Filter];
 
 const fn def(
@@ -163,16 +175,19 @@ impl Def {
 /// The table. Of two rows with one key the first that works in a place is meant.
 #[rustfmt::skip]
 pub const TABLE: &[Def] = &[
-    def(Action::Enter, "open", "go in: the place's hosts, the host's last run", &["enter"], &[Fleet, Walk]).footer(),
+    def(Action::Enter, "open", "go in: the place's hosts, the host's last run, the selected run", &["enter"], &[Fleet, Walk, History]).footer(),
     def(Action::Enroll, "enroll", "enroll the marked hosts, or the selected one", &["e"], HOSTS).palette().footer(),
     def(Action::RetryForced, "retry+inspect", "repeat the run with a fresh inspection", &["f"], HOSTS).acts().palette().footer(),
     def(Action::Retry, "retry", "repeat the run with the same switches", &["r"], HOSTS).acts().palette().footer(),
     def(Action::Cancel, "cancel", "cancel the run under way, after a question", &["x"], &[Fleet, Run]).palette().footer(),
     def(Action::Locate, "locator", "light the host's locator LED, or put it out", &["L"], HOSTS).acts().palette(),
     def(Action::Mark, "mark", "mark the host for a batch, or take the mark off", &["space"], &[Fleet]).footer(),
+    def(Action::Mark, "mark run", "mark the run to put it beside another, or take the mark off", &["space"], &[History]).footer(),
+    def(Action::Compare, "compare", "the two marked runs side by side; unmarked, the selected one and the one before", &["c"], &[History]).palette().footer(),
     def(Action::NextPane, "pane", "give the next pane the focus", &["tab"], &[Fleet, Run]).footer(),
     def(Action::PrevPane, "pane back", "give the pane before the focus", &["shift-tab"], &[Fleet, Run]),
     def(Action::ShowAll, "all checks", "show the checks that agree, or hide them", &["a"], &[Run]).palette().footer(),
+    def(Action::ShowAll, "all rows", "show the rows that agree, or hide them", &["a"], &[Compare]).footer(),
     def(Action::Filter, "filter", "narrow the hosts: words, key:value, ! inverts", &["/"], &[Fleet]).palette().footer(),
     def(Action::NextMatch, "next match", "the next host that the filter lets through", &["n"], &[Fleet]),
     def(Action::PrevMatch, "previous match", "the host before that the filter lets through", &["N"], &[Fleet]),
@@ -181,7 +196,9 @@ pub const TABLE: &[Def] = &[
     def(Action::RewindPhase, "rewind phase", "back to where the phase began, or the one before", &["{"], &[Run]),
     def(Action::ForwardPhase, "forward phase", "on to where the next phase began", &["}"], &[Run]),
     def(Action::Walk, "for you", "what waits for a person, rack by rack", &["w"], &[Fleet, Run]).palette().footer(),
-    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], HOSTS).palette().footer(),
+    def(Action::History, "history", "the host's runs: when, how each ended, how long it took", &["H"], HOSTS).palette().footer(),
+    def(Action::Export, "export", "write the run's whole story into a file", &["E"], &[Run]).palette().footer(),
+    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], &[Fleet, Run, Walk, Compare]).palette().footer(),
     def(Action::Sync, "sync", "ask NetBox and Ironic now", &["ctrl-r"], VIEWS),
     def(Action::Log, "log", "show what the program writes to its log", &["v"], HOSTS).palette(),
     def(Action::Palette, "command", "do anything by its name", &[":"], VIEWS).footer(),
@@ -209,7 +226,7 @@ pub const TABLE: &[Def] = &[
     def(Action::Back, "back", "one step out: dialog, message, filter, marks, view", &["esc"], EVERYWHERE).footer(),
     def(Action::Redraw, "redraw", "clear the terminal and draw it anew", &["ctrl-l"], EVERYWHERE),
     def(Action::Suspend, "suspend", "give the terminal back to the shell; fg comes back", &["ctrl-z"], EVERYWHERE),
-    def(Action::Quit, "quit", "leave the view; at the fleet leave the program", &["q"], &[Fleet, Run, Walk, Log, Help]).acts().palette().footer(),
+    def(Action::Quit, "quit", "leave the view; at the fleet leave the program", &["q"], &[Fleet, Run, Walk, History, Compare, Log, Help]).acts().palette().footer(),
     def(Action::Exit, "exit", "leave the program wherever you are", &["ctrl-c"], EVERYWHERE).acts(),
 ];
 
@@ -223,6 +240,8 @@ pub fn view(model: &Model) -> Where {
     match model.screens.last() {
         Some(Screen::Run(_)) => Run,
         Some(Screen::Walk(_)) => Walk,
+        Some(Screen::History(_)) => History,
+        Some(Screen::Compare(_)) => Compare,
         Some(Screen::Log) => Log,
         None => Fleet,
     }
@@ -279,6 +298,23 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             },
         },
         Action::Locate if model.target().is_none() => no_host(),
+        Action::History => match model.target() {
+            None => no_host(),
+            Some(host) if host.last_run.is_none() => {
+                Some(format!("{} has no run yet: press e to enroll it", host.device.name))
+            }
+            Some(_) => None,
+        },
+        Action::Enter | Action::Mark if view(model) == History => {
+            match model.history().and_then(history::History::past) {
+                None => Some("no run is selected".to_owned()),
+                Some(_) => None,
+            }
+        }
+        Action::Compare => match model.history().and_then(history::History::pair) {
+            None => Some("there is no other run to put beside this one".to_owned()),
+            Some(_) => None,
+        },
         Action::Enter if view(model) == Walk => match model.target() {
             None => Some("nothing waits here".to_owned()),
             Some(_) => None,
@@ -298,10 +334,15 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             _ => None,
         },
         Action::Mark if model.fleet.host().is_none() => no_host(),
+        Action::Copy if view(model) == Compare => match model.comparison() {
+            None => Some("the runs are still being read".to_owned()),
+            Some(_) => None,
+        },
         Action::Copy if model.target().is_none() && model.run_screen().is_none() => no_host(),
         Action::NextMatch | Action::PrevMatch if model.fleet.filter.is_empty() => {
             Some("there is no filter: press / to type one".to_owned())
         }
+        Action::ShowAll if view(model) == Compare => None,
         Action::ShowAll => match model.open_run() {
             Some(run) if run.verification.is_some() => None,
             _ => Some("no inspection was judged in this run yet".to_owned()),

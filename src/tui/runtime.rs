@@ -181,6 +181,8 @@ impl Console {
             Effect::Locate { host } => self.outside.locate(host),
             Effect::LoadRun(run) => self.outside.load_run(run),
             Effect::LoadTape(run) => self.outside.load_tape(run),
+            Effect::LoadHistory { netbox_id } => self.outside.load_history(netbox_id),
+            Effect::Export(run) => self.outside.export(run),
             Effect::SyncNow => self.outside.sync_now(),
             Effect::Copy(text) => self.copy(&text),
             Effect::ScrollLog(to) => self.log.scroll(to),
