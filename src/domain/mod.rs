@@ -9,6 +9,7 @@ pub mod device;
 pub mod dhcp;
 pub mod eligibility;
 pub mod event;
+pub mod exposition;
 pub mod failure;
 pub mod host;
 pub mod ids;
