@@ -3,8 +3,8 @@
 //!
 //! A history is its seed: what the node is like at the beginning, what NetBox wants, what fails, what others do to the node
 //! between our read and our write, and when the run is cancelled. A history that breaks a rule is printed with its seed and
-//! with all that is not needed for it taken away. `MUSTER_HISTORIES=N` lives through so many (10,000 take two processors a
-//! few minutes), `MUSTER_HISTORY=SEED` through just one.
+//! with all that is not needed for it taken away. `MUSTER_HISTORIES=N` lives through so many (10,000, the default, take two
+//! processors two minutes), `MUSTER_HISTORY=SEED` through just one.
 
 mod history;
 #[path = "../support/inside.rs"]
@@ -22,7 +22,7 @@ use live::{Lived, grounds, live};
 use rules::broken;
 
 /// How many histories an ordinary run of the tests lives through.
-const BY_DEFAULT: u64 = 2000;
+const BY_DEFAULT: u64 = 10_000;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
