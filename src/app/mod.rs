@@ -5,6 +5,7 @@ mod batch;
 mod beside;
 mod cables;
 pub mod doctor;
+mod elevation;
 mod feed;
 mod fleet;
 mod handle;

@@ -6,6 +6,7 @@ pub mod cable_doctor;
 pub mod checks;
 pub mod device;
 pub mod dhcp;
+pub mod elevation;
 pub mod eligibility;
 pub mod event;
 pub mod failure;

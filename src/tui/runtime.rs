@@ -180,6 +180,7 @@ impl Console {
             Effect::Cancel { run } => self.outside.cancel(run),
             Effect::Locate { host } => self.outside.locate(host),
             Effect::LoadRun(run) => self.outside.load_run(run),
+            Effect::LoadRack(place) => self.outside.load_rack(place),
             Effect::LoadTape(run) => self.outside.load_tape(run),
             Effect::SyncNow => self.outside.sync_now(),
             Effect::Copy(text) => self.copy(&text),

@@ -23,11 +23,12 @@ pub fn lines(model: &Model) -> Vec<HelpLine> {
     let mut out = vec![HelpLine::Heading(match view {
         Where::Run => "keys of the run view".to_owned(),
         Where::Walk => "keys of what waits for you".to_owned(),
+        Where::Rack => "keys of a rack".to_owned(),
         Where::Log => "keys of the log".to_owned(),
         _ => "keys of the fleet".to_owned(),
     })];
     let everywhere = |def: &Def| {
-        def.works_in(Where::Fleet) && def.works_in(Where::Run) && def.works_in(Where::Walk) && def.works_in(Where::Log)
+        [Where::Fleet, Where::Run, Where::Walk, Where::Rack, Where::Log].into_iter().all(|place| def.works_in(place))
     };
     for def in TABLE.iter().filter(|d| d.works_in(view) && !everywhere(d)) {
         out.push(key(model, def));

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{BURST_MS, fleet, popups, run, walk};
+use super::{BURST_MS, fleet, popups, rack, run, walk};
 use crate::tui::action::{self, Action, Where, def_of};
 use crate::tui::effect::{Effect, LogScroll};
 use crate::tui::event::{Code, Key};
@@ -104,6 +104,7 @@ pub(super) fn click(model: &mut Model, column: u16, row: u16, at: Timestamp) -> 
     match model.screens.last() {
         None => fleet::click(model, column, row),
         Some(Screen::Walk(_)) => walk::click(model, column, row),
+        Some(Screen::Rack(_)) => rack::click(model, column, row),
         Some(Screen::Run(_) | Screen::Log) => run::focus_under(model, column, row),
     }
     Vec::new()
@@ -149,6 +150,8 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             Vec::new()
         }
         Action::Walk => walk::open(model),
+        Action::Elevation => rack::open(model),
+        Action::Plan => popups::open_plan(model),
         Action::Enroll => popups::open_launch(model),
         Action::Retry => run::retry(model, false),
         Action::RetryForced => run::retry(model, true),
@@ -158,6 +161,7 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         _ => match model.screens.last() {
             Some(Screen::Run(_)) => run::act(model, action),
             Some(Screen::Walk(_)) => walk::act(model, action),
+            Some(Screen::Rack(_)) => rack::act(model, action),
             Some(Screen::Log) => log(action),
             None => fleet::act(model, action),
         },
@@ -204,12 +208,16 @@ fn back(model: &mut Model) -> Vec<Effect> {
         model.tape = None;
         return Vec::new();
     }
+    if model.rack_screen().is_some() && !model.fleet.marks.is_empty() {
+        model.fleet.marks.clear();
+        return Vec::new();
+    }
     match model.screens.last() {
         Some(Screen::Log) => {
             model.screens.pop();
             vec![Effect::ScrollLog(LogScroll::Newest)]
         }
-        Some(Screen::Run(_) | Screen::Walk(_)) => {
+        Some(Screen::Run(_) | Screen::Walk(_) | Screen::Rack(_)) => {
             model.screens.pop();
             Vec::new()
         }
