@@ -108,16 +108,31 @@ fn console_page() -> String {
          the order of the racks, and the cursor on its host.\n\n\
          In a run `[` and `]` go back and on in what happened, `{` and `}` from one phase to the next. The whole view is as it was then; what keys\n\
          start or end is the run as it is now. `esc` comes back to now.\n\n\
+         Beside each phase stands what it usually takes: the median of the latest runs that succeeded in it, at most 30 of them, of hosts of the same\n\
+         platform class, else of the same device type, else of the site, else of all. Of fewer than three nothing is said. What takes twice as long, and at least half a\n\
+         minute longer, has a `!` and the words *longer than usual*. The pane `timeline` has all phases.\n\n\
+         `E` writes the run's whole story as Markdown into `exports` in the state folder, and says where it is; `y` copies what the pane shows, of the\n\
+         inspection diff every check with its verdict and its rule.\n\n\
+         `H` lists the runs of a host: when, how each ended, in which phase and with which code, after how many attempts, how long it took, and who started it.\n\
+         `enter` opens one, as it is now or to look back. `c` puts two side by side: those that are marked with `space`, else the selected one and the one before it.\n\n\
+         ![The runs of a host](../snapshots/history_100x32_dark.png)\n\n\
+         The older one stands on the left, or above where it is narrow. Rows that differ have a sign and a word: `≠` differs, `<` only the first has it, `>` only the second.\n\
+         Two durations differ when one is twice the other and half a minute longer. `a` shows what agrees of checks and changes too.\n\n\
+         ![Two runs side by side](../snapshots/compare_100x32_dark.png)\n\n\
          A paste never starts, cancels or ends anything: with bracketed paste it goes to a field or nowhere, and without it keys that\n\
          come faster than hands are recognised, so that what starts, cancels or ends something is not done.\n\n\
          ## Keys\n\nThis page is made from the table in `src/tui/action.rs` (`MUSTER_UPDATE_DOCS=1 cargo test --test docs`).\n",
     );
-    let everywhere = |d: &Def| [Where::Fleet, Where::Run, Where::Log].into_iter().all(|w| d.works_in(w));
+    let everywhere = |d: &Def| {
+        [Where::Fleet, Where::Run, Where::Walk, Where::History, Where::Log].into_iter().all(|w| d.works_in(w))
+    };
     keys(&mut page, "Everywhere", everywhere);
     keys(&mut page, "Fleet", |d| d.works_in(Where::Fleet) && !everywhere(d));
     keys(&mut page, "Run", |d| d.works_in(Where::Run) && !everywhere(d));
     keys(&mut page, "Rack", |d| d.works_in(Where::Rack) && !everywhere(d));
     keys(&mut page, "What waits for you", |d| d.works_in(Where::Walk) && !everywhere(d));
+    keys(&mut page, "The runs of a host", |d| d.works_in(Where::History) && !everywhere(d));
+    keys(&mut page, "Two runs side by side", |d| d.works_in(Where::Compare) && !everywhere(d));
     keys(&mut page, "Launch dialog", |d| d.works_in(Where::Launch) && !everywhere(d));
     keys(&mut page, "Questions", |d| d.works_in(Where::Confirm) && !everywhere(d));
     page.push_str(

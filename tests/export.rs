@@ -7,6 +7,8 @@ mod binary;
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/histories.rs"]
 mod histories;
+#[path = "export/looking_back.rs"]
+mod looking_back;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,7 @@
 //! Scripts of keys against the model: what they ask of the outside, and what stands on the screen afterwards.
 
+#[path = "flows/looking_back.rs"]
+mod looking_back;
 #[path = "support/world.rs"]
 mod world;
 
@@ -626,11 +628,13 @@ fn copying_gives_what_the_screen_is_about() {
     press(&mut model, "tab shift-tab");
     let text = copied(press(&mut model, "y"));
     assert!(
-        text.contains("2 of 31 checks differ\nlldp eth0: expected leaf-b07-1 swp14, observed leaf-b07-2 swp14"),
+        text.contains(
+            "2 of 31 checks differ\neth0 and eth1 are swapped\ndiffers  lldp eth0: expected leaf-b07-1 swp14, observed"
+        ),
         "{text}"
     );
     let text = copied(press(&mut live_run(100, 32, "gpu-b07-39"), "y"));
-    assert!(text.contains("eth0 DOWN · leaf-b07-1 swp15 · cable W-0398"), "{text}");
+    assert!(text.contains("eth0 DOWN · leaf-b07-1 swp15 · cable W-0398 blue · 9c:6b"), "{text}");
 }
 
 #[test]
@@ -671,7 +675,7 @@ fn at_60_by_20_one_pane_shows_at_a_time_and_all_can_be_reached() {
     press(&mut model, "enter enter");
     assert_eq!(here(&model), Where::Run);
     let mut model = failed_run(60, 20);
-    for pane in ["cleaning", "events", "link guard", "inspection diff"] {
+    for pane in ["cleaning", "timeline", "events", "link guard", "inspection diff"] {
         press(&mut model, "tab");
         assert_shows(&model, pane);
     }

@@ -1,5 +1,8 @@
 //! The store as its callers meet it: one active run a device, proofs by compare-and-set, group commit, private files.
 
+#[path = "store/took.rs"]
+mod took;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

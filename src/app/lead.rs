@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::beside::spawn_beside;
 use super::feed::FeedEvent;
 use super::handle::{AppError, OpenError};
+use super::learn::learn;
 use crate::activities::env::Env;
 use crate::domain::ids::RunId;
 use crate::engine::{Engine, SystemClock};
@@ -154,6 +155,7 @@ impl Office {
         tasks.spawn(async move { observer.run(cancel, look).await });
         let (observer, cancel) = (Arc::clone(&self.wiring), stop.clone());
         tasks.spawn(async move { observer.run(cancel, told).await });
+        tasks.spawn(learn(self.store().clone(), stop.clone()));
         let (observers, env, cancel) = (self.node_observers(), Arc::clone(&self.env), stop.clone());
         tasks.spawn(async move { nodes::run_all(observers, cancel, &env.refresh_nodes, || {}).await });
         tasks

@@ -16,7 +16,7 @@ pub type RunSummary = RunRow;
 /// The runs of a state folder. Needs no lead: it can be looked at beside the process that runs the engine.
 #[derive(Clone)]
 pub struct Runs {
-    store: Store,
+    pub(super) store: Store,
 }
 
 impl Runs {

@@ -287,12 +287,28 @@ impl Switches {
 pub enum Runs {
     /// All runs, newest first.
     List {
+        /// Only those of this host (NetBox device name).
+        #[arg(long, value_name = "HOST")]
+        host: Option<String>,
         #[arg(long)]
         json: bool,
     },
     /// One run: phases, waits, changes, failure.
     Show {
         run: String,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Two runs side by side, the older one first: phases, failure, inspection, links, changes. What differs is marked.
+    Compare {
+        #[arg(value_name = "RUN")]
+        one: String,
+        #[arg(value_name = "RUN")]
+        other: String,
+        /// What agrees too.
+        #[arg(long)]
+        all: bool,
+        /// One JSON object, with all rows.
         #[arg(long)]
         json: bool,
     },
@@ -394,7 +410,9 @@ mod tests {
             Elevation => Some("muster cables osl1 --rack B07 --json"),
             Walk => Some("muster runs list --json"),
             Rewind | Forward | RewindPhase | ForwardPhase => Some("muster runs replay 3f2a --json"),
-            ShowAll | Copy => Some("muster runs export 3f2a --format json"),
+            History => Some("muster runs list --host gpu-1 --json"),
+            Compare => Some("muster runs compare 3f2a 4b1c --json"),
+            ShowAll | Copy | Export => Some("muster runs export 3f2a --format json"),
             Up | Down | Left | Right | First | Last | HalfUp | HalfDown | Back | NextPane | PrevPane | Mark => None,
             KeepFilter | NextMatch | PrevMatch | Log | Palette | RunCommand | Help | Toggle | Choose | Other => None,
             Redraw | Suspend | Quit | Exit | Themes | Sort | SortBack => None,

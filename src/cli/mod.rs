@@ -4,6 +4,7 @@ pub mod args;
 mod backfill;
 mod batch;
 mod cables;
+mod compare;
 mod config;
 mod demo;
 mod device;

@@ -6,13 +6,15 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::app::SubmitError;
+use crate::domain::compare::Comparison;
 use crate::domain::event::{Body, Event, Observation, Outcome, RunRecord};
 use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
 use crate::domain::lines::{diff, has_lines, squeezed};
 use crate::domain::queue::Queued;
-use crate::domain::run_view::{PhaseStatus, RunState, RunView};
+use crate::domain::run_view::{PhaseStatus, RunView};
 use crate::domain::text::neutralize;
+use crate::domain::usual::{Figure, Figures, Part, phase_s, run_s};
 
 /// Prints a line. A reader that went away (a closed pipe) ends the printing, not the run.
 pub fn line(text: &str) {
@@ -57,6 +59,42 @@ pub fn refused(host: &str, refusal: &SubmitError) -> Value {
         "event": "refused", "host": host, "code": refusal.code(),
         "message": refusal.to_string(), "action": refusal.action(),
     })
+}
+
+/// How long a run and its phases took beside what they usually take, in `--json`. What too few runs are known of is null.
+pub fn usual(run: RunId, host: &str, view: &RunView, figures: &Figures, now: Timestamp) -> Value {
+    let told = |took: Option<u64>, figure: Option<Figure>, longer: bool| {
+        json!({
+            "took_s": took, "usually_s": figure.map(|f| f.seconds), "runs": figure.map(|f| f.runs),
+            "of": figure.map(|f| f.like), "longer_than_usual": longer,
+        })
+    };
+    let phases = view.phases.iter().map(|phase| {
+        let (took, figure) = (phase_s(phase, now), figures.get(Part::Phase(phase.phase)));
+        (phase.phase.as_str().to_owned(), told(took, figure, figures.exceeded(phase, now).is_some()))
+    });
+    let whole = told(run_s(view, now), figures.get(Part::Run), figures.exceeded_by_run(view, now).is_some());
+    let phases: serde_json::Map<String, Value> = phases.collect();
+    json!({ "event": "usual", "run": run, "host": host, "whole": whole, "phases": phases })
+}
+
+/// Two runs side by side, in `--json`, without anything that a terminal could act on.
+pub fn comparison(compared: &Comparison) -> Value {
+    let (differing, rows) = compared.differing();
+    let mut value = json!({ "event": "compared", "rows": rows, "differing": differing });
+    if let (Value::Object(all), Ok(Value::Object(told))) = (&mut value, serde_json::to_value(compared)) {
+        all.extend(told.into_iter().map(|(key, told)| (key, harmless(told))));
+    }
+    value
+}
+
+fn harmless(value: Value) -> Value {
+    match value {
+        Value::String(text) => neutralize(&text).into(),
+        Value::Array(all) => all.into_iter().map(harmless).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, harmless(value))).collect(),
+        other => other,
+    }
 }
 
 pub fn failure_fields(failure: &Failure) -> Value {
@@ -122,26 +160,20 @@ pub fn failure_lines(failure: &Failure) -> Vec<String> {
     ]
 }
 
-/// Where a run stands, in one word.
-pub fn state_word(state: RunState) -> &'static str {
-    match state {
-        RunState::Queued => "queued",
-        RunState::Running => "running",
-        RunState::Cancelling => "cancelling",
-        RunState::Succeeded => "succeeded",
-        RunState::Failed => "failed",
-        RunState::Cancelled => "cancelled",
-    }
-}
-
 /// A whole run on a page.
-pub fn page(view: &RunView, now: Timestamp) -> Vec<String> {
+pub fn page(view: &RunView, figures: &Figures, now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
     let request = view.request.as_deref();
     let host = request.map_or("?", |r| r.host.as_str());
     let by = request.map_or("?", |r| r.submitted_by.as_str());
     let run = view.run.map_or(String::new(), |run| run.to_string());
-    lines.push(format!("run {run}  {}  {}  by {}", neutralize(host), state_word(view.state()), neutralize(by)));
+    lines.push(format!("run {run}  {}  {}  by {}", neutralize(host), view.state().as_str(), neutralize(by)));
+    let seconds = |seconds| span(jiff::SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX)));
+    if let (Some(took), Some(figure)) = (run_s(view, now), figures.get(Part::Run)) {
+        let mark = if figure.is_far_below(took) { "  ! longer than usual" } else { "" };
+        let usually = format!("usually {}, of {} runs {}", seconds(figure.seconds), figure.runs, figure.like.words());
+        lines.push(format!("  took {}, {usually}{mark}", seconds(took)));
+    }
     for phase in &view.phases {
         let (glyph, word) = match phase.status {
             PhaseStatus::Pending => ("○", "not yet"),
@@ -156,7 +188,12 @@ pub fn page(view: &RunView, now: Timestamp) -> Vec<String> {
             (Some(start), end) => span(end.unwrap_or(now).duration_since(start)),
             (None, _) => String::new(),
         };
-        let line = format!("  {glyph} {word:<9} {:<15} {took:>7}  {}", phase.phase.label(), neutralize(&phase.note));
+        let usually =
+            figures.get(Part::Phase(phase.phase)).map(|figure| format!("usually {}", seconds(figure.seconds)));
+        let usually = usually.filter(|_| phase.status != PhaseStatus::Skipped).unwrap_or_default();
+        let far = figures.exceeded(phase, now).map_or("", |_| "! longer than usual  ");
+        let note = neutralize(&phase.note);
+        let line = format!("  {glyph} {word:<9} {:<15} {took:>7}  {usually:<16}  {far}{note}", phase.phase.label());
         lines.push(line.trim_end().to_owned());
     }
     if let Some(wait) = view.wait.as_ref().filter(|_| view.outcome.is_none()) {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::args::{Place, Runs, Switches};
 use super::enroll::{Followed, follow};
 use super::exit::{Ending, Exit};
-use super::{leave, open, output, story};
+use super::{compare, leave, open, output, story};
 use crate::app::{App, AppError, RunSummary, Runs as History};
 use crate::domain::ids::RunId;
 use crate::domain::run_view::RunView;
@@ -18,11 +18,16 @@ use crate::store::RunStatus;
 pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
     // Looking needs no engine: it works beside the console that has it.
     match &command {
-        Runs::List { json } => return list(&history(place)?, place, *json),
+        Runs::List { host, json } => return list(&history(place)?, place, host.as_deref(), *json),
         Runs::Show { run, json } => {
             let runs = history(place)?;
             let run = runs.find(run).map_err(unknown)?;
             return show(&runs, run, *json);
+        }
+        Runs::Compare { one, other, all, json } => {
+            let runs = history(place)?;
+            let (one, other) = (runs.find(one).map_err(unknown)?, runs.find(other).map_err(unknown)?);
+            return compare::compare(&runs, one, other, *all, *json);
         }
         Runs::Export { run, format } => {
             let runs = history(place)?;
@@ -45,7 +50,9 @@ pub async fn runs(place: &Place, command: Runs) -> Result<Exit, Ending> {
 async fn carry_out(app: &App, command: Runs) -> Result<Exit, Ending> {
     match command {
         // Answered above, without an engine.
-        Runs::List { .. } | Runs::Show { .. } | Runs::Export { .. } | Runs::Replay { .. } => Ok(Exit::Done),
+        Runs::List { .. } | Runs::Show { .. } | Runs::Compare { .. } | Runs::Export { .. } | Runs::Replay { .. } => {
+            Ok(Exit::Done)
+        }
         Runs::Watch { run, json } => {
             let run = find(app, &run)?;
             watch(app, run, json).await
@@ -114,14 +121,21 @@ fn host_of(app: &App, run: RunId) -> Result<String, Ending> {
     Ok(RunView::of(&records).request.map_or(String::new(), |request| request.host))
 }
 
-fn list(runs: &History, place: &Place, json: bool) -> Result<Exit, Ending> {
-    let mut rows = runs.list().map_err(failed)?;
-    rows.retain(|row| place.site.as_ref().is_none_or(|site| &row.site == site));
-    if rows.is_empty() && !json {
-        output::line("no runs yet; `muster enroll HOST` starts one");
-    }
+fn list(runs: &History, place: &Place, host: Option<&str>, json: bool) -> Result<Exit, Ending> {
     let all = runs.list().map_err(failed)?;
-    for row in &rows {
+    // A device that was renamed keeps its runs.
+    let device = host.and_then(|name| all.iter().find(|row| row.host == name)).map(|row| row.netbox_id);
+    let is_meant = |row: &&RunSummary| {
+        place.site.as_ref().is_none_or(|site| &row.site == site) && (host.is_none() || device == Some(row.netbox_id))
+    };
+    let rows: Vec<&RunSummary> = all.iter().filter(is_meant).collect();
+    if rows.is_empty() && !json {
+        match host {
+            Some(host) => output::line(&neutralize(&format!("no runs of '{host}'"))),
+            None => output::line("no runs yet; `muster enroll HOST` starts one"),
+        }
+    }
+    for row in rows {
         if json {
             let mut line = summary(row);
             line["retried_by"] = json!(retried_by(&all, row.run));
@@ -150,6 +164,9 @@ fn summary(row: &RunSummary) -> serde_json::Value {
         "status": row.status.as_str(),
         "submitted_at": row.submitted_at,
         "finished_at": row.finished_at,
+        "phase": row.phase,
+        "attempts": row.attempts,
+        "took_s": row.finished_at.map(|end| end.duration_since(row.submitted_at).as_secs().max(0)),
         "failure": row.failure,
         "retry_of": row.retry_of,
         "place": row.queued.as_ref().map(|queued| queued.place),
@@ -162,11 +179,13 @@ fn show(runs: &History, run: RunId, json: bool) -> Result<Exit, Ending> {
     let records = runs.records(run).map_err(failed)?;
     let view = RunView::of(&records);
     let queued = runs.row(run).map_err(failed)?.queued;
+    let (figures, now) = (runs.figures(run).map_err(failed)?, Timestamp::now());
     if json {
         let host = view.request.as_ref().map_or(String::new(), |r| r.host.clone());
         for line in records.iter().filter_map(|record| output::record(&host, record)) {
             output::object(&line);
         }
+        output::object(&output::usual(run, &host, &view, &figures, now));
         if let Some(outcome) = &view.outcome {
             output::object(&output::finished(run, &host, outcome.status(), view.failure()));
         }
@@ -177,7 +196,7 @@ fn show(runs: &History, run: RunId, json: bool) -> Result<Exit, Ending> {
             }));
         }
     } else {
-        output::page(&view, Timestamp::now()).iter().for_each(|line| output::line(line));
+        output::page(&view, &figures, now).iter().for_each(|line| output::line(line));
         if let Some(queued) = queued {
             output::line(&neutralize(&output::place(&queued)));
         }

@@ -233,7 +233,7 @@ mod tests {
         let at = |units, position, height| span(units, Some(position), Some(height));
         assert_eq!(at(USUAL, 37.0, 2.0), Ok(Span { top: 20, height: 4 }), "38 and 37 are units 10 and 11 from the top");
         assert_eq!(at(USUAL, 48.0, 1.0), Ok(Span { top: 0, height: 2 }));
-        assert_eq!(at(USUAL, 12.5, 0.5), Ok(Span { top: 71, height: 1 }));
+        assert_eq!(at(USUAL, 12.5, 0.5), Ok(Span { top: 72, height: 1 }), "the upper half of unit 12");
         let down = Units { top_down: true, ..USUAL };
         assert_eq!(at(down, 37.0, 2.0), Ok(Span { top: 72, height: 4 }), "the lowest number is the highest unit");
         let from_five = Units { height: 10, first: 5, top_down: false };

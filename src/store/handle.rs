@@ -31,6 +31,8 @@ struct Inner {
     fleet: watch::Sender<u64>,
     /// Counts the commits of this process.
     committed: watch::Sender<u64>,
+    /// Counts the runs that ended in this process.
+    ended: watch::Sender<u64>,
 }
 
 impl Store {
@@ -59,6 +61,7 @@ impl Store {
             path,
             fleet: watch::Sender::new(0),
             committed: watch::Sender::new(0),
+            ended: watch::Sender::new(0),
         };
         Ok(Store { inner: Arc::new(inner), scratch: None })
     }
@@ -102,9 +105,18 @@ impl Store {
         self.inner.committed.subscribe()
     }
 
+    /// Told when a run ended through this handle or a clone of it.
+    pub fn run_ends(&self) -> watch::Receiver<u64> {
+        self.inner.ended.subscribe()
+    }
+
     /// Follows what any process commits, from now on.
     pub fn watcher(&self) -> Result<Watcher, StoreError> {
         Watcher::open(&self.inner.path)
+    }
+
+    pub(super) fn run_ended(&self) {
+        self.inner.ended.send_modify(|n| *n += 1);
     }
 
     pub(super) fn fleet_changed(&self) {

@@ -20,6 +20,7 @@ mod readers;
 mod rows;
 mod runs;
 mod schema;
+mod took;
 mod watcher;
 mod writer;
 

@@ -92,6 +92,8 @@ pub struct RunRow {
     pub status: RunStatus,
     /// The phase that it was last seen in.
     pub phase: Option<Phase>,
+    /// The most whole-phase attempts that any of its phases took so far (I13, C4).
+    pub attempts: u32,
     /// What it waits for now.
     pub waiting: Option<Waiting>,
     pub finished_at: Option<Timestamp>,
@@ -101,7 +103,7 @@ pub struct RunRow {
 }
 
 const ROW: &str = "SELECT id, netbox_id, host, site, submitted_by, submitted_at, retry_of, status, phase, waiting,
-                   finished_at, failure FROM run";
+                   finished_at, failure, attempts FROM run";
 
 impl Store {
     /// Writes the first record of an enrollment, if no other run has the device: one active run a device (G8).
@@ -180,6 +182,9 @@ impl Store {
         if unproven {
             self.fleet_changed();
         }
+        if records.iter().any(|record| matches!(record.body, Body::Journal(Event::Finished { .. }))) {
+            self.run_ended();
+        }
         Ok(records)
     }
 
@@ -207,6 +212,12 @@ impl Store {
     /// All runs, the newest first.
     pub fn runs(&self) -> Result<Vec<RunRow>, StoreError> {
         self.read(|sql| placed(sql, sql.all(&format!("{ROW} ORDER BY submitted_at DESC, id DESC"), [], read_row)?))
+    }
+
+    /// The runs of a device, the newest first, by whatever names it had.
+    pub fn runs_of(&self, netbox_id: u64) -> Result<Vec<RunRow>, StoreError> {
+        let select = format!("{ROW} WHERE netbox_id = ?1 ORDER BY submitted_at DESC, id DESC");
+        self.read(|sql| placed(sql, sql.all(&select, params![signed(netbox_id)], read_row)?))
     }
 
     /// One run.
@@ -319,8 +330,11 @@ fn project(sql: &Sql<'_>, run: RunId, at: Timestamp, body: &Body) -> Result<(), 
         Body::Journal(Event::TimerFired { .. } | Event::ActivityScheduled { .. } | Event::Signalled { .. }) => {
             sql.execute("UPDATE run SET waiting = NULL WHERE id = ?1 AND waiting IS NOT NULL", params![id])?;
         }
-        Body::Observation(Observation::PhaseStarted { phase, .. }) => {
-            sql.execute("UPDATE run SET phase = ?2 WHERE id = ?1", params![id, phase.as_str()])?;
+        Body::Observation(Observation::PhaseStarted { phase, attempt }) => {
+            sql.execute(
+                "UPDATE run SET phase = ?2, attempts = max(attempts, ?3) WHERE id = ?1",
+                params![id, phase.as_str(), attempt],
+            )?;
         }
         Body::Journal(_) | Body::Observation(_) => {}
     }
@@ -353,6 +367,7 @@ fn read_row(row: &Row<'_>) -> Result<RunRow, StoreError> {
         submitted_at: time(row, "submitted_at", "run")?,
         retry_of: retry_of.map(|bytes| RunId(uuid::Uuid::from_bytes(bytes))),
         status: read_status(row)?,
+        attempts: get(row, "attempts", "run")?,
         phase: phase.and_then(|text| Phase::ALL.into_iter().find(|phase| phase.as_str() == text)),
         waiting: if maybe("waiting")?.is_some() { Some(from_json(row, "waiting", "run")?) } else { None },
         finished_at: time_maybe(row, "finished_at", "run")?,

@@ -154,6 +154,30 @@ const STEPS: &[&str] = &[
     ) STRICT;
     CREATE INDEX heard_by_site ON heard (site, inspected_at);
     ",
+    // 7: what phases and runs took, and the runs of a host.
+    "
+    -- One part (a phase, or 'run') of one run that succeeded in it; '' where a host has no class or type. Of each kind of
+    -- hosts the latest stay.
+    CREATE TABLE took (
+        part    TEXT    NOT NULL,
+        class   TEXT    NOT NULL,
+        type    TEXT    NOT NULL,
+        site    TEXT    NOT NULL,
+        at      INTEGER NOT NULL,
+        run     BLOB    NOT NULL,
+        seconds INTEGER NOT NULL,
+        PRIMARY KEY (part, class, type, site, at, run)
+    ) STRICT, WITHOUT ROWID;
+
+    -- `attempts`: the most that any phase took. `learned`: what the run took is in `took`. Of a store of before the latest
+    -- thousand are learned from, one after the other, when a process leads.
+    ALTER TABLE run ADD COLUMN attempts INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE run ADD COLUMN learned INTEGER NOT NULL DEFAULT 0;
+    UPDATE run SET learned = 1 WHERE finished_at IS NOT NULL AND id NOT IN
+        (SELECT id FROM run WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 1000);
+    CREATE INDEX run_to_learn ON run (finished_at) WHERE finished_at IS NOT NULL AND learned = 0;
+    CREATE INDEX run_by_device ON run (netbox_id, submitted_at);
+    ",
 ];
 
 /// Brings the store to this program's version. Each step is one transaction, so that a kill leaves a whole version.
@@ -234,6 +258,27 @@ mod tests {
                 .unwrap();
             assert_eq!(kept, "x");
         }
+    }
+
+    #[test]
+    fn of_a_store_of_before_the_latest_runs_are_learned_from_and_the_others_left_alone() {
+        let conn = Connection::open_in_memory().unwrap();
+        migrate_by(&conn, path(), &STEPS[..6]).unwrap();
+        for n in 0..1010u32 {
+            conn.execute(
+                "INSERT INTO run (id, netbox_id, host, site, workflow, submitted_by, submitted_at, status, finished_at)
+                 VALUES (?1, ?2, 'h', 's', 'enroll', 'kim', 0, 'x', CASE WHEN ?2 < 1005 THEN ?2 END)",
+                rusqlite::params![u128::from(n).to_be_bytes(), n],
+            )
+            .unwrap();
+        }
+        migrate(&conn, path()).unwrap();
+        let count = |which: &str| -> i64 {
+            conn.query_row(&format!("SELECT count(*) FROM run WHERE {which}"), [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(count("finished_at IS NOT NULL AND learned = 0"), 1000);
+        assert_eq!(count("learned = 1 AND finished_at < 5"), 5);
+        assert_eq!(count("attempts = 1"), 1010);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::model::fleet::Pane;
+use super::model::history;
 use super::model::{Model, Popup, Screen};
 use crate::domain::run_view::RunState;
 
@@ -35,6 +36,9 @@ pub enum Action {
     ForwardPhase,
     Walk,
     Elevation,
+    History,
+    Compare,
+    Export,
     Enroll,
     Retry,
     RetryForced,
@@ -68,6 +72,10 @@ pub enum Where {
     Walk,
     /// A rack, unit by unit.
     Rack,
+    /// The runs of a host.
+    History,
+    /// Two runs side by side.
+    Compare,
     Log,
     Filter,
     Help,
@@ -78,10 +86,12 @@ pub enum Where {
 }
 
 impl Where {
-    pub const ALL: [Where; 11] = [
+    pub const ALL: [Where; 13] = [
         Where::Fleet,
         Where::Run,
         Where::Walk,
+        Where::History,
+        Where::Compare,
         Where::Rack,
         Where::Log,
         Where::Filter,
@@ -99,6 +109,8 @@ impl Where {
             Where::Run => "the run view",
             Where::Walk => "what waits for you",
             Where::Rack => "a rack",
+            Where::History => "a host's runs",
+            Where::Compare => "two runs side by side",
             Where::Log => "the log",
             Where::Filter => "the filter",
             Where::Help => "the help",
@@ -132,12 +144,13 @@ impl Def {
     }
 }
 
-use Where::{Confirm, Filter, Fleet, Help, Launch, Log, Palette, Plan, Rack, Run, Walk};
-const VIEWS: &[Where] = &[Fleet, Run, Walk, Rack, Log];
+use Where::{Compare, Confirm, Filter, Fleet, Help, History, Launch, Log, Palette, Plan, Rack, Run, Walk};
+const VIEWS: &[Where] = &[Fleet, Run, Walk, Rack, History, Compare, Log];
 /// Where one host is what keys act on.
 const HOSTS: &[Where] = &[Fleet, Run, Walk, Rack];
-const EVERYWHERE: &[Where] = &[Fleet, Run, Walk, Rack, Log, Filter, Help, Launch, Plan, Confirm, Palette];
-const SCROLLS: &[Where] = &[Fleet, Run, Walk, Rack, Log, Help, Launch, Plan];
+const EVERYWHERE: &[Where] =
+    &[Fleet, Run, Walk, Rack, History, Compare, Log, Filter, Help, Launch, Plan, Confirm, Palette];
+const SCROLLS: &[Where] = &[Fleet, Run, Walk, Rack, History, Compare, Log, Help, Launch, Plan];
 const TYPED: &[Where] = &[Palette, Filter];
 
 const fn def(
@@ -170,7 +183,7 @@ impl Def {
 /// The table. Of two rows with one key the first that works in a place is meant.
 #[rustfmt::skip]
 pub const TABLE: &[Def] = &[
-    def(Action::Enter, "open", "go in: the place's hosts, the host's last run", &["enter"], &[Fleet, Walk, Rack]).footer(),
+    def(Action::Enter, "open", "go in: the place's hosts, the host's last run, the selected run", &["enter"], &[Fleet, Walk, Rack, History]).footer(),
     def(Action::Enroll, "enroll", "enroll the marked hosts, or the selected one", &["e"], HOSTS).palette().footer(),
     def(Action::Plan, "plan", "what would be read, written and waited for", &["p"], &[Fleet, Run, Walk, Rack, Launch]).footer(),
     def(Action::RetryForced, "retry+inspect", "repeat the run with a fresh inspection", &["f"], HOSTS).acts().palette().footer(),
@@ -178,11 +191,14 @@ pub const TABLE: &[Def] = &[
     def(Action::Cancel, "cancel", "cancel the run under way, after a question", &["x"], &[Fleet, Run, Rack]).palette().footer(),
     def(Action::Locate, "locator", "light the host's locator LED, or put it out", &["L"], HOSTS).acts().palette(),
     def(Action::Mark, "mark", "mark the host for a batch, or take the mark off", &["space"], &[Fleet, Rack]).footer(),
+    def(Action::Mark, "mark run", "mark the run to put it beside another, or take the mark off", &["space"], &[History]).footer(),
+    def(Action::Compare, "compare", "the two marked runs side by side; unmarked, the selected one and the one before", &["c"], &[History]).palette().footer(),
     def(Action::Filter, "filter", "narrow the hosts: words, key:value, ! inverts", &["/"], &[Fleet]).palette().footer(),
     def(Action::Elevation, "units", "the rack unit by unit, front and rear", &["u"], &[Fleet, Run, Walk]).palette().footer(),
     def(Action::NextPane, "pane", "give the next pane the focus", &["tab"], &[Fleet, Run, Rack]).footer(),
     def(Action::PrevPane, "pane back", "give the pane before the focus", &["shift-tab"], &[Fleet, Run, Rack]),
     def(Action::ShowAll, "all checks", "show the checks that agree, or hide them", &["a"], &[Run]).palette().footer(),
+    def(Action::ShowAll, "all rows", "show the rows that agree, or hide them", &["a"], &[Compare]).footer(),
     def(Action::Sort, "sort", "sort by place, name, netbox, ironic, or need", &["s"], &[Fleet]).palette().footer(),
     def(Action::SortBack, "sort back", "sort the other way round", &["S"], &[Fleet]).palette(),
     def(Action::NextMatch, "next match", "the next host that the filter lets through", &["n"], &[Fleet]),
@@ -192,7 +208,9 @@ pub const TABLE: &[Def] = &[
     def(Action::RewindPhase, "rewind phase", "back to where the phase began, or the one before", &["{"], &[Run]),
     def(Action::ForwardPhase, "forward phase", "on to where the next phase began", &["}"], &[Run]),
     def(Action::Walk, "for you", "what waits for a person, rack by rack", &["w"], &[Fleet, Run, Rack]).palette().footer(),
-    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], HOSTS).palette().footer(),
+    def(Action::History, "history", "the host's runs: when, how each ended, how long it took", &["H"], HOSTS).palette().footer(),
+    def(Action::Export, "export", "write the run's whole story into a file", &["E"], &[Run]).palette().footer(),
+    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], &[Fleet, Run, Walk, Rack, Compare]).palette().footer(),
     def(Action::Sync, "sync", "ask NetBox and Ironic now", &["ctrl-r"], VIEWS),
     def(Action::Log, "log", "show what the program writes to its log", &["v"], HOSTS).palette(),
     def(Action::Palette, "command", "do anything by its name", &[":"], VIEWS).footer(),
@@ -219,7 +237,7 @@ pub const TABLE: &[Def] = &[
     def(Action::Back, "back", "one step out: dialog, message, filter, marks, view", &["esc"], EVERYWHERE).footer(),
     def(Action::Redraw, "redraw", "clear the terminal and draw it anew", &["ctrl-l"], EVERYWHERE),
     def(Action::Suspend, "suspend", "give the terminal back to the shell; fg comes back", &["ctrl-z"], EVERYWHERE),
-    def(Action::Quit, "quit", "leave the view; at the fleet leave the program", &["q"], &[Fleet, Run, Walk, Rack, Log, Help]).acts().palette().footer(),
+    def(Action::Quit, "quit", "leave the view; at the fleet leave the program", &["q"], &[Fleet, Run, Walk, Rack, History, Compare, Log, Help]).acts().palette().footer(),
     def(Action::Exit, "exit", "leave the program wherever you are", &["ctrl-c"], EVERYWHERE).acts(),
 ];
 
@@ -234,6 +252,8 @@ pub fn view(model: &Model) -> Where {
         Some(Screen::Run(_)) => Run,
         Some(Screen::Walk(_)) => Walk,
         Some(Screen::Rack(_)) => Rack,
+        Some(Screen::History(_)) => History,
+        Some(Screen::Compare(_)) => Compare,
         Some(Screen::Log) => Log,
         None => Fleet,
     }
@@ -292,6 +312,23 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             },
         },
         Action::Locate if model.target().is_none() => no_host(),
+        Action::History => match model.target() {
+            None => no_host(),
+            Some(host) if host.last_run.is_none() => {
+                Some(format!("{} has no run yet: press e to enroll it", host.device.name))
+            }
+            Some(_) => None,
+        },
+        Action::Enter | Action::Mark if view(model) == History => {
+            match model.history().and_then(history::History::past) {
+                None => Some("no run is selected".to_owned()),
+                Some(_) => None,
+            }
+        }
+        Action::Compare => match model.history().and_then(history::History::pair) {
+            None => Some("there is no other run to put beside this one".to_owned()),
+            Some(_) => None,
+        },
         Action::Enter if view(model) == Walk => match model.target() {
             None => Some("nothing waits here".to_owned()),
             Some(_) => None,
@@ -315,10 +352,15 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             Fleet => Some("choose a rack in the tree, or a host".to_owned()),
             _ => no_host(),
         },
+        Action::Copy if view(model) == Compare => match model.comparison() {
+            None => Some("the runs are still being read".to_owned()),
+            Some(_) => None,
+        },
         Action::Copy if model.target().is_none() && model.run_screen().is_none() => no_host(),
         Action::NextMatch | Action::PrevMatch if model.fleet.filter.is_empty() => {
             Some("there is no filter: press / to type one".to_owned())
         }
+        Action::ShowAll if view(model) == Compare => None,
         Action::ShowAll => match model.open_run() {
             Some(run) if run.verification.is_some() => None,
             _ => Some("no inspection was judged in this run yet".to_owned()),

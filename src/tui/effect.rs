@@ -46,6 +46,12 @@ pub enum Effect {
     LoadRun(RunId),
     /// Read a run from its first record on, to look back at it; it comes as `Event::Tape`.
     LoadTape(RunId),
+    /// Read the runs of a host; they come as `Event::History`.
+    LoadHistory {
+        netbox_id: u64,
+    },
+    /// Write a run's whole story into a file; where it is comes as `Event::Answered`.
+    Export(RunId),
     /// Ask the systems now instead of at their next turn.
     SyncNow,
     /// Put a text on the clipboard of the person's own machine (OSC 52).

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::model::history::Past;
 use super::model::host::{Host, SystemHealth};
 use super::model::place::Place;
 use crate::app::Role;
@@ -15,6 +16,7 @@ use crate::domain::ids::RunId;
 use crate::domain::plan::Plan;
 use crate::domain::queue::Queued;
 use crate::domain::request::EnrollParams;
+use crate::domain::usual::Usual;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +68,13 @@ pub enum Event {
         run: RunId,
         records: Vec<RunRecord>,
     },
+    /// The runs of a host, the newest first.
+    History {
+        netbox_id: u64,
+        runs: Result<Vec<Past>, Refused>,
+    },
+    /// What everything usually takes.
+    Usual(Usual),
     /// A run's records could not be read.
     RunLost {
         run: RunId,

@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::domain::compare::Mark;
+use crate::domain::run_view::RunState;
+
 /// How something stands. Each has a glyph of its own shape and a word; colour comes third.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Status {
@@ -35,6 +38,17 @@ impl Status {
         Status::Stale,
         Status::None,
     ];
+
+    /// How a run stands as a whole.
+    pub fn of(state: RunState) -> Status {
+        match state {
+            RunState::Queued => Status::Queued,
+            RunState::Running | RunState::Cancelling => Status::Running,
+            RunState::Succeeded => Status::Ok,
+            RunState::Failed => Status::Failed,
+            RunState::Cancelled => Status::Skipped,
+        }
+    }
 
     /// The word beside the glyph.
     pub fn word(self) -> &'static str {
@@ -175,6 +189,16 @@ impl Glyphs {
             Some(Some(false)) => self.pick("▁", "_"),
             Some(None) => "?",
             None => self.pick("·", " "),
+        }
+    }
+
+    /// How two runs stand to each other in a row.
+    pub fn mark(self, mark: Mark) -> &'static str {
+        match mark {
+            Mark::Same => " ",
+            Mark::Differs => self.pick("≠", "!"),
+            Mark::OnlyLeft => "<",
+            Mark::OnlyRight => ">",
         }
     }
 

@@ -11,6 +11,7 @@ use super::model::plan::PlanPopup;
 use super::model::run_screen::{self, RunPane};
 use super::model::{Model, Popup};
 use super::text;
+use super::view::phases;
 use crate::domain::run_view::PhaseStatus;
 
 /// Below this the console says what it needs.
@@ -129,6 +130,36 @@ pub fn walk_body(model: &Model) -> Rect {
     top(body(model), 1).1
 }
 
+/// The parts of the list of a host's runs.
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryAreas {
+    pub heading: Rect,
+    /// The names of the columns.
+    pub columns: Rect,
+    pub list: Rect,
+    /// What is to be said of the selected run, its rule among it.
+    pub strip: Rect,
+}
+
+impl HistoryAreas {
+    pub fn rows(&self) -> usize {
+        usize::from(self.list.height)
+    }
+}
+
+/// Where the list of a host's runs stands.
+pub fn history(model: &Model) -> HistoryAreas {
+    let (heading, rest) = top(body(model), 1);
+    let (columns, rest) = top(rest, 1);
+    let (list, strip) = bottom(rest, strip(model));
+    HistoryAreas { heading, columns, list, strip }
+}
+
+/// The lines of two runs side by side, below what says which they are.
+pub fn compare_body(model: &Model) -> Rect {
+    top(body(model), 4).1
+}
+
 /// The run view's parts.
 #[derive(Debug, Clone, Default)]
 pub struct RunAreas {
@@ -154,12 +185,20 @@ impl RunAreas {
     }
 }
 
+/// The panes of a run at this size.
+pub fn run_panes(model: &Model) -> &'static [RunPane] {
+    if is_huge(model) { &run_screen::BESIDE } else { &RunPane::ALL }
+}
+
 /// Where the run view's parts stand.
 pub fn run(model: &Model) -> RunAreas {
     let mut areas = RunAreas::default();
     let area = body(model);
     let (Some(screen), Some(view)) = (model.run_screen(), model.open_run()) else { return areas };
-    let focus = screen.focus(view);
+    let mut focus = screen.focus(view);
+    if !run_panes(model).contains(&focus) {
+        focus = RunPane::Events;
+    }
     let rest;
     (areas.title, rest) = top(area, 1);
     if is_huge(model) {
@@ -169,7 +208,7 @@ pub fn run(model: &Model) -> RunAreas {
         areas.width = main.width;
         let rest;
         (areas.now, rest) = top(main, now_rows(model, main.width));
-        areas.panes = stacked(model, rest, focus);
+        areas.panes = stacked(model, rest, focus, &run_screen::BESIDE);
         return areas;
     }
     areas.width = area.width;
@@ -178,29 +217,34 @@ pub fn run(model: &Model) -> RunAreas {
     areas.phases = phases;
     let (now, rest) = top(rest, now_rows(model, area.width));
     areas.now = now;
-    if model.width < WIDE || rest.height < 14 {
+    if model.width < WIDE || rest.height < 15 {
         let (pane, tabs) = bottom(rest, 1);
         (areas.tabs, areas.panes) = (tabs, vec![(focus, pane)]);
     } else {
-        areas.panes = stacked(model, rest, focus);
+        areas.panes = stacked(model, rest, focus, &RunPane::ALL);
     }
     areas
 }
 
 /// Panes one on the other: each has its heading; the focused one has its lines first, then the others, and the events
 /// take what is left.
-fn stacked(model: &Model, area: Rect, focus: RunPane) -> Vec<(RunPane, Rect)> {
+fn stacked(model: &Model, area: Rect, focus: RunPane, panes: &[RunPane]) -> Vec<(RunPane, Rect)> {
     let want = RunPane::ALL.map(|p| pane_len(model, p, area.width));
-    let mut left_over = usize::from(area.height).saturating_sub(RunPane::ALL.len());
+    let mut left_over = usize::from(area.height).saturating_sub(panes.len());
     let events = RunPane::Events.index();
     let keep = if focus == RunPane::Events { left_over / 2 } else { 4 };
     let kept = keep.min(want[events]).min(left_over);
     left_over -= kept;
-    let mut rows = [0; 4];
-    let order = std::iter::once(focus).chain(RunPane::ALL).filter(|p| *p != RunPane::Events);
+    let mut rows = [0; RunPane::ALL.len()];
+    // How long everything took is told above in short: the others have their lines first.
+    let last = panes.contains(&RunPane::Phases).then_some(RunPane::Phases);
+    let others = panes.iter().copied().filter(|p| !matches!(p, RunPane::Events | RunPane::Phases));
+    let order = Some(focus).filter(|p| *p != RunPane::Events).into_iter().chain(others).chain(last);
     for pane in order {
         let at = pane.index();
-        if rows[at] == 0 {
+        // How long each phase took is told whole or not at all, unless somebody looks for it.
+        let is_cut = pane == RunPane::Phases && pane != focus && want[at] > left_over;
+        if rows[at] == 0 && !is_cut {
             rows[at] = want[at].min(left_over);
             left_over -= rows[at];
         }
@@ -208,9 +252,9 @@ fn stacked(model: &Model, area: Rect, focus: RunPane) -> Vec<(RunPane, Rect)> {
     rows[events] = kept + left_over;
     let mut rest = area;
     let mut out = Vec::new();
-    for pane in RunPane::ALL {
+    for pane in panes {
         let (area, below) = top(rest, rows[pane.index()] as u16 + 1);
-        out.push((pane, area));
+        out.push((*pane, area));
         rest = below;
     }
     out
@@ -225,19 +269,29 @@ pub fn pane_len(model: &Model, pane: RunPane, width: u16) -> usize {
     }
 }
 
-/// Columns of a phase in the line of phases: sign, name, duration.
-pub fn phase_width(label: &str, time: &str) -> usize {
-    2 + text::width(label) + if time.is_empty() { 0 } else { 1 + text::width(time) } + 2
+/// Columns of a phase in the line of phases: sign, name, duration, what it usually takes.
+pub fn phase_width(label: &str, time: &str, usually: &str) -> usize {
+    let part = |text: &str| if text.is_empty() { 0 } else { 1 + text::width(text) };
+    2 + text::width(label) + part(time) + part(usually) + 2
 }
 
 fn phases_rows(model: &Model, width: u16) -> u16 {
-    let Some(view) = model.open_run() else { return 1 };
+    let (Some(screen), Some(view)) = (model.run_screen(), model.open_run()) else { return 1 };
+    let figures = model.figures(&screen.host);
     let (mut rows, mut used) = (1, 1);
     for phase in &view.phases {
         // Durations grow to `59:59` while a phase runs: room for the longest keeps everything in its place.
-        let time =
-            if phase.status == PhaseStatus::Pending || phase.status == PhaseStatus::Skipped { "" } else { "00:00" };
-        let w = phase_width(phase.phase.label(), time);
+        let time = match phase.status {
+            PhaseStatus::Running => "00:00".to_owned(),
+            PhaseStatus::Pending
+            | PhaseStatus::Skipped
+            | PhaseStatus::Done
+            | PhaseStatus::Warned
+            | PhaseStatus::Failed
+            | PhaseStatus::Cancelled => phases::duration(phase, model.moment()),
+        };
+        let usually = phases::usually(phase, &figures, model.moment(), true);
+        let w = phase_width(phase.phase.label(), &time, &usually);
         if used + w > usize::from(width) {
             rows += 1;
             used = 1;

@@ -12,6 +12,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use super::event::{Event, Refused};
+use super::model::history::Past;
 use super::model::host::{Host, LastRun, SystemHealth};
 use super::model::place::{NO_LOCATION, Place};
 use crate::app::{App, Fleet, FleetRow, Name, RunSummary, Sorted, SubmitError};
@@ -28,6 +29,8 @@ const QUEUE_PAUSE: Duration = Duration::from_millis(200);
 const FLEET_PAUSE: Duration = Duration::from_millis(400);
 /// And so many times as far as a reading takes: a large fleet that never rests must not take the console's time.
 const FLEET_SHARE: u32 = 8;
+/// After a run's end, until what it taught is in the store.
+const LEARNED: Duration = Duration::from_secs(3);
 /// The first frame waits no longer for the fleet.
 const FIRST_FRAME: Duration = Duration::from_millis(30);
 
@@ -80,6 +83,7 @@ impl Outside {
             let mut next = tokio::time::Instant::now();
             let mut moved = false;
             let mut next_queue = tokio::time::Instant::now();
+            let mut learned = Some(tokio::time::Instant::now());
             loop {
                 let heard = tokio::select! {
                     heard = feed.recv() => heard,
@@ -90,6 +94,21 @@ impl Outside {
                         let read = spawn_blocking(move || queue_event(&app)).await;
                         if read.is_ok_and(|event| events.send(event).is_err()) {
                             return;
+                        }
+                        continue;
+                    }
+                    () = tokio::time::sleep_until(learned.unwrap_or(next)), if learned.is_some() => {
+                        learned = None;
+                        let app = app.clone();
+                        let read = spawn_blocking(move || app.usual()).await;
+                        match read {
+                            Ok(Ok(usual)) => {
+                                if events.send(Event::Usual(usual)).is_err() {
+                                    return;
+                                }
+                            }
+                            Ok(Err(error)) => tracing::warn!(%error, "what is usual could not be read"),
+                            Err(_) => return,
                         }
                         continue;
                     }
@@ -110,6 +129,9 @@ impl Outside {
                 let event = match heard {
                     Ok(crate::app::FeedEvent::Record(record)) => {
                         moved |= moves_the_queue(&record);
+                        if ends(&record) {
+                            learned.get_or_insert_with(|| tokio::time::Instant::now() + LEARNED);
+                        }
                         Event::Record(*record)
                     }
                     Ok(crate::app::FeedEvent::SystemHealth(h)) => Event::Health(health(h)),
@@ -173,6 +195,31 @@ impl Outside {
                 Ok(Err(error)) => Event::RunLost { run, why: refused("run_unreadable", &error) },
                 Err(error) => Event::RunLost { run, why: refused("internal", &error) },
             }
+        });
+    }
+
+    /// Reads the runs of a host.
+    pub fn load_history(&mut self, netbox_id: u64) {
+        let app = self.app.clone();
+        self.spawn(async move {
+            let runs = match spawn_blocking(move || app.history(netbox_id)).await {
+                Ok(Ok(runs)) => Ok(runs.into_iter().map(past).collect()),
+                Ok(Err(error)) => Err(refused("runs_unreadable", &error)),
+                Err(error) => Err(refused("internal", &error)),
+            };
+            Event::History { netbox_id, runs }
+        });
+    }
+
+    /// Writes a run's story into a file.
+    pub fn export(&mut self, run: RunId) {
+        let app = self.app.clone();
+        self.spawn(async move {
+            Event::Answered(match spawn_blocking(move || app.export(run)).await {
+                Ok(Ok(path)) => Ok(format!("run {} is written to {}", run.short(), path.display())),
+                Ok(Err(error)) => Err(refused("not_exported", &error)),
+                Err(error) => Err(refused("internal", &error)),
+            })
         });
     }
 
@@ -316,7 +363,11 @@ fn fleet_events(app: &App, site: Option<&str>) -> Vec<Event> {
 
 /// A run came, began or ended: the places of the others are others now.
 fn moves_the_queue(record: &RunRecord) -> bool {
-    record.n <= 1 || matches!(record.body, Body::Journal(crate::domain::event::Event::Finished { .. }))
+    record.n <= 1 || ends(record)
+}
+
+fn ends(record: &RunRecord) -> bool {
+    matches!(record.body, Body::Journal(crate::domain::event::Event::Finished { .. }))
 }
 
 fn queue_event(app: &App) -> Event {
@@ -337,17 +388,34 @@ fn host(row: FleetRow) -> Host {
     }
 }
 
-fn last_run(row: RunSummary) -> LastRun {
-    let state = match row.status {
+fn state(status: RunStatus) -> RunState {
+    match status {
         RunStatus::Queued => RunState::Queued,
         RunStatus::Running => RunState::Running,
         RunStatus::Succeeded => RunState::Succeeded,
         RunStatus::Failed => RunState::Failed,
         RunStatus::Cancelled => RunState::Cancelled,
-    };
+    }
+}
+
+fn past(row: RunSummary) -> Past {
+    Past {
+        run: row.run,
+        state: state(row.status),
+        by: row.by,
+        submitted_at: row.submitted_at,
+        finished_at: row.finished_at,
+        phase: row.phase,
+        attempts: row.attempts,
+        failure: row.failure,
+        retry_of: row.retry_of,
+    }
+}
+
+fn last_run(row: RunSummary) -> LastRun {
     LastRun {
         run: row.run,
-        state,
+        state: state(row.status),
         by: row.by,
         submitted_at: row.submitted_at,
         finished_at: row.finished_at,

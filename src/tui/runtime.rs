@@ -182,6 +182,8 @@ impl Console {
             Effect::LoadRun(run) => self.outside.load_run(run),
             Effect::LoadRack(place) => self.outside.load_rack(place),
             Effect::LoadTape(run) => self.outside.load_tape(run),
+            Effect::LoadHistory { netbox_id } => self.outside.load_history(netbox_id),
+            Effect::Export(run) => self.outside.export(run),
             Effect::SyncNow => self.outside.sync_now(),
             Effect::Copy(text) => self.copy(&text),
             Effect::ScrollLog(to) => self.log.scroll(to),

@@ -25,6 +25,7 @@ struct Inner {
     asked: Vec<(String, Value)>,
     waits: Vec<(WaitKind, SignedDuration)>,
     reports: Vec<Observation>,
+    reported_at: Vec<Timestamp>,
     /// The run is cancelled at this virtual time.
     cancel_at: Option<Timestamp>,
 }
@@ -81,7 +82,10 @@ impl Cx for Script {
     }
 
     fn report(&self, observation: Observation) {
-        self.0.borrow_mut().reports.push(observation);
+        let mut inner = self.0.borrow_mut();
+        let now = inner.now;
+        inner.reports.push(observation);
+        inner.reported_at.push(now);
     }
 
     fn version(&self, _change: &'static str) -> bool {
@@ -99,6 +103,8 @@ pub struct Played {
     pub asked: Vec<(String, Value)>,
     pub waits: Vec<(WaitKind, SignedDuration)>,
     pub reports: Vec<Observation>,
+    /// When each of them was made.
+    pub reported_at: Vec<Timestamp>,
     pub took: SignedDuration,
 }
 
@@ -165,7 +171,7 @@ pub fn request() -> EnrollRequest {
     }
 }
 
-fn start() -> Timestamp {
+pub fn start() -> Timestamp {
     Timestamp::from_second(1_790_000_000).unwrap()
 }
 
@@ -178,6 +184,7 @@ pub fn play(request: EnrollRequest, cancel_after: Option<SignedDuration>, world:
         asked: vec![],
         waits: vec![],
         reports: vec![],
+        reported_at: vec![],
         cancel_at: cancel_after.map(|after| start() + after),
     };
     let script = Script(Rc::new(RefCell::new(inner)));
@@ -191,6 +198,7 @@ pub fn play(request: EnrollRequest, cancel_after: Option<SignedDuration>, world:
         asked: inner.asked.clone(),
         waits: inner.waits.clone(),
         reports: inner.reports.clone(),
+        reported_at: inner.reported_at.clone(),
         took: inner.now.duration_since(inner.began),
     }
 }

@@ -8,6 +8,7 @@ use muster::tui::model::host::{Host, SystemHealth};
 use muster::tui::model::{Model, Popup};
 use muster::tui::update::update;
 
+use super::world::past::pasts;
 use super::world::{self, Story, before, console, go, hosts, load, now, plan_of, press, rack_of, run_id, show_rack};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub enum View {
     Help,
     Palette,
     Replay,
+    History,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub enum State {
     Full,
 }
 
-pub const VIEWS: [View; 9] = [
+pub const VIEWS: [View; 10] = [
     View::Fleet,
     View::Rack,
     View::Launch,
@@ -47,6 +49,7 @@ pub const VIEWS: [View; 9] = [
     View::Help,
     View::Palette,
     View::Replay,
+    View::History,
 ];
 
 /// `rack-failing`.
@@ -291,6 +294,34 @@ pub fn scene(view: View, state: State, width: u16, height: u16) -> Option<Model>
             press(&mut model, "[");
             update(&mut model, Event::RunLost { run: run_id(0x3c7), why: failed() });
         }
+        (View::History, State::Empty) => {
+            model = console(width, height);
+            press(&mut model, "H");
+            of_host(&mut model, Ok(Vec::new()));
+        }
+        (View::History, State::Loading) => {
+            model = console(width, height);
+            press(&mut model, "H");
+        }
+        (View::History, State::Stale) => {
+            press(&mut model, "H");
+            of_host(&mut model, Ok(pasts()));
+        }
+        (View::History, State::Failing) => {
+            press(&mut model, "esc H");
+            of_host(&mut model, Err(failed()));
+        }
+        (View::History, State::Full) => {
+            press(&mut model, "H");
+            let days = (0..60u128).flat_map(|n| {
+                pasts().into_iter().map(move |past| muster::tui::model::history::Past {
+                    run: RunId(uuid::Uuid::from_u128(past.run.0.as_u128() + (n << 32))),
+                    by: "automation-of-the-hall-team".to_owned(),
+                    ..past
+                })
+            });
+            of_host(&mut model, Ok(days.collect()));
+        }
         (View::Replay, _) => {
             if !on_host || state == State::Full {
                 model = console(width, height);
@@ -306,6 +337,11 @@ pub fn scene(view: View, state: State, width: u16, height: u16) -> Option<Model>
         }
     }
     Some(model)
+}
+
+fn of_host(model: &mut Model, runs: Result<Vec<muster::tui::model::history::Past>, Refused>) {
+    let netbox_id = model.target().expect("a host is selected").device.netbox_id;
+    update(model, Event::History { netbox_id, runs });
 }
 
 fn planned(model: &mut Model, plan: Result<muster::domain::plan::Plan, Refused>) {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
+#[path = "past.rs"]
+pub mod past;
 #[path = "plan_page.rs"]
 mod plan_page;
 #[path = "rack_page.rs"]
@@ -456,6 +458,15 @@ impl Story {
     }
 
     pub fn succeeded(mut self, second: i64) -> Story {
+        for phase in [Phase::Inspection, Phase::Cleaning, Phase::Finalize] {
+            self.started(second - 5, phase);
+            self.done(second - 1, phase, "done");
+        }
+        self.ended_well(second);
+        self
+    }
+
+    pub fn ended_well(&mut self, second: i64) {
         let result = EnrollResult {
             node: Some(node(7041)),
             ironic: Some("gpu".into()),
@@ -463,12 +474,7 @@ impl Story {
             already_enrolled: false,
             qualifying: true,
         };
-        for phase in [Phase::Inspection, Phase::Cleaning, Phase::Finalize] {
-            self.started(second - 5, phase);
-            self.done(second - 1, phase, "done");
-        }
         self.journal(second, Journal::Finished { outcome: Outcome::Succeeded { result: Some(result) } });
-        self
     }
 
     /// A BMC that is busy: the second attempt of a step is waited for.
@@ -573,6 +579,7 @@ fn new_console(width: u16, height: u16) -> Model {
         Story::of(0xe27, &find("gpu-b07-27"), 20),
     ];
     update(&mut model, Event::Fleet(hosts.clone()));
+    update(&mut model, Event::Usual(past::usual()));
     for (name, ok_at, error) in [
         ("netbox", Some(before(12)), None),
         ("ironic:gpu", Some(before(3)), None),
@@ -772,6 +779,16 @@ fn all_views(width: u16, height: u16) -> Views {
         press(&mut model, "s s s s");
         model
     };
+    let with_marks = || {
+        let mut model = past::history(width, height);
+        press(&mut model, "space j space");
+        model
+    };
+    let all_rows = || {
+        let mut model = past::compare(width, height);
+        press(&mut model, "a G");
+        model
+    };
     let mut tree = console(width, height);
     press(&mut tree, "tab");
     vec![
@@ -796,6 +813,11 @@ fn all_views(width: u16, height: u16) -> Views {
         ("run-failed", failed_run(width, height)),
         ("run-replay", replay()),
         ("run-done", good_run(width, height)),
+        ("run-timeline", past::timeline(width, height)),
+        ("history", past::history(width, height)),
+        ("history-marked", with_marks()),
+        ("compare", past::compare(width, height)),
+        ("compare-all", all_rows()),
         ("confirm-cancel", cancel()),
         ("help", with("?")),
         ("palette", with(": t h")),

@@ -184,7 +184,8 @@ impl Fold<'_> {
         let at = self.at;
         let Some(activity) = self.activity(seq) else { return };
         activity.retry = Some(RetryView { since: at, at: retry_at, failure: Box::new(failure.clone()) });
-        let (words, max) = (activity_words(&activity.name).to_owned(), activity.max_attempts);
+        let (words, max, phase) = (activity_words(&activity.name).to_owned(), activity.max_attempts, activity.phase);
+        self.phase(phase).retries += 1;
         let text = format!("{words}: attempt {attempt} of {max} failed: {}", failure.message);
         self.line(failure.phase.label(), text, EventKind::Warned);
     }

@@ -60,6 +60,20 @@ pub enum RunState {
     Cancelled,
 }
 
+impl RunState {
+    /// The word of the contract, and of the screen.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunState::Queued => "queued",
+            RunState::Running => "running",
+            RunState::Cancelling => "cancelling",
+            RunState::Succeeded => "succeeded",
+            RunState::Failed => "failed",
+            RunState::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// How a phase stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -83,6 +97,9 @@ pub struct PhaseView {
     pub ended_at: Option<Timestamp>,
     /// Whole-phase attempts so far (I13, C4).
     pub attempt: u32,
+    /// Attempts of its steps that failed and were tried again.
+    #[serde(default)]
+    pub retries: u32,
     /// What it found or did, why it was skipped, or what is wrong.
     pub note: String,
     /// What is to be looked at although it went on.
@@ -219,6 +236,7 @@ impl Default for RunView {
             started_at: None,
             ended_at: None,
             attempt: 0,
+            retries: 0,
             note: String::new(),
             warnings: Vec::new(),
         });

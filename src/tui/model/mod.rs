@@ -1,8 +1,10 @@
 //! Everything that decides a frame: serialisable, comparable, no handles, no clock.
 
+pub mod compare;
 pub mod filter;
 pub mod fleet;
 pub mod help;
+pub mod history;
 pub mod host;
 pub mod input;
 pub mod launch;
@@ -30,7 +32,10 @@ use crate::domain::ids::RunId;
 use crate::domain::queue::Queued;
 use crate::domain::request::SiteOptions;
 use crate::domain::run_view::{RunState, RunView};
+use crate::domain::usual::{Figures, Kind, Usual};
+use compare::Compare;
 use fleet::Fleet;
+use history::History;
 use host::{Host, SystemHealth};
 use launch::Launch;
 use palette::Palette;
@@ -65,6 +70,9 @@ pub struct Model {
     /// Records that came by the feed for runs that are being read.
     pub early: BTreeMap<RunId, Vec<RunRecord>>,
     pub health: Vec<SystemHealth>,
+    /// What everything usually takes.
+    #[serde(default)]
+    pub usual: Usual,
     /// What lies on the fleet; the last one shows.
     pub screens: Vec<Screen>,
     pub popup: Option<Popup>,
@@ -114,6 +122,10 @@ pub enum Screen {
     Rack(RackScreen),
     /// What waits for a person (U5).
     Walk(Walk),
+    /// The runs of a host.
+    History(History),
+    /// Two runs side by side.
+    Compare(Compare),
     Log,
 }
 
@@ -197,6 +209,7 @@ impl Model {
             loading: BTreeSet::new(),
             early: BTreeMap::new(),
             health: Vec::new(),
+            usual: Usual::default(),
             screens: Vec::new(),
             popup: None,
             toasts: Vec::new(),
@@ -249,13 +262,35 @@ impl Model {
         self.replay().map_or(self.now, Tape::moment)
     }
 
+    /// The list of a host's runs, where it is what shows.
+    pub fn history(&self) -> Option<&History> {
+        match self.screens.last() {
+            Some(Screen::History(history)) => Some(history),
+            _ => None,
+        }
+    }
+
+    /// The two runs side by side, where they are what shows.
+    pub fn compare(&self) -> Option<&Compare> {
+        match self.screens.last() {
+            Some(Screen::Compare(compare)) => Some(compare),
+            _ => None,
+        }
+    }
+
+    /// What everything usually takes on a host.
+    pub fn figures(&self, host: &str) -> Figures {
+        self.fleet.by_name(host).map_or_else(Figures::default, |host| self.usual.figures(&Kind::from(&host.device)))
+    }
+
     /// The host that keys act on: of the run or the stop that shows, else the selected one.
     pub fn target(&self) -> Option<&Host> {
         match self.screens.last() {
             Some(Screen::Run(screen)) => self.fleet.by_name(&screen.host),
             Some(Screen::Walk(walk)) => self.fleet.by_id(walk.selected?),
             Some(Screen::Rack(rack)) => self.fleet.by_id(rack.selected?),
-            Some(Screen::Log) => None,
+            Some(Screen::History(history)) => self.fleet.by_id(history.netbox_id),
+            Some(Screen::Compare(_) | Screen::Log) => None,
             None => self.fleet.host(),
         }
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::ids::RunId;
 use crate::domain::phase::Phase;
 use crate::domain::run_view::{PhaseStatus, RunView};
-use crate::domain::verify::{Verdict, Verification};
+use crate::domain::verify::{Check, Verdict, Verification};
 
 /// A run on the screen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct RunScreen {
     /// The person chose the pane: it doesn't follow the run any more.
     pub pinned: bool,
     /// First visible row of each pane, in the order of [`RunPane::ALL`].
-    pub tops: [usize; 4],
+    pub tops: [usize; 5],
     /// Checks that agree show too.
     pub show_all: bool,
 }
@@ -28,17 +28,23 @@ pub enum RunPane {
     Links,
     Diff,
     Cleaning,
+    /// How long each phase took, beside what it usually takes.
+    Phases,
     Events,
 }
 
+/// The panes where phases stand at the side anyway.
+pub const BESIDE: [RunPane; 4] = [RunPane::Links, RunPane::Diff, RunPane::Cleaning, RunPane::Events];
+
 impl RunPane {
-    pub const ALL: [RunPane; 4] = [RunPane::Links, RunPane::Diff, RunPane::Cleaning, RunPane::Events];
+    pub const ALL: [RunPane; 5] = [RunPane::Links, RunPane::Diff, RunPane::Cleaning, RunPane::Phases, RunPane::Events];
 
     pub fn title(self) -> &'static str {
         match self {
             RunPane::Links => "link guard",
             RunPane::Diff => "inspection diff",
             RunPane::Cleaning => "cleaning",
+            RunPane::Phases => "timeline",
             RunPane::Events => "events",
         }
     }
@@ -49,6 +55,7 @@ impl RunPane {
             RunPane::Links => "links",
             RunPane::Diff => "diff",
             RunPane::Cleaning => "clean",
+            RunPane::Phases => "time",
             RunPane::Events => "events",
         }
     }
@@ -60,7 +67,7 @@ impl RunPane {
 
 impl RunScreen {
     pub fn new(run: RunId, host: &str) -> RunScreen {
-        RunScreen { run, host: host.to_owned(), pane: RunPane::Events, pinned: false, tops: [0; 4], show_all: false }
+        RunScreen { run, host: host.to_owned(), pane: RunPane::Events, pinned: false, tops: [0; 5], show_all: false }
     }
 
     /// The pane with the focus: the one that was chosen, else the one that the run is at.
@@ -73,10 +80,10 @@ impl RunScreen {
     }
 
     /// Gives the pane after this one the focus, or the one before.
-    pub fn turn(&mut self, from: RunPane, forward: bool) {
-        let n = RunPane::ALL.len();
-        let at = from.index();
-        self.pane = RunPane::ALL[(at + if forward { 1 } else { n - 1 }) % n];
+    pub fn turn(&mut self, from: RunPane, forward: bool, panes: &[RunPane]) {
+        let n = panes.len();
+        let at = panes.iter().position(|pane| *pane == from).unwrap_or(0);
+        self.pane = panes[(at + if forward { 1 } else { n - 1 }) % n];
         self.pinned = true;
     }
 }
@@ -152,18 +159,24 @@ pub enum Row {
     /// A link with its history, and in narrow panes its cable on a line of its own.
     Link(usize),
     LinkCable(usize),
+    /// MAC address and slot, in narrow panes.
+    LinkPort(usize),
     /// When the links were read, and what the guard makes of them.
     LinkRule,
     Diff(DiffRow),
     /// The two sides of a check that differs, in narrow panes.
     Expected(usize),
     Observed(usize),
+    /// The rule of a check, where its line has no room for it.
+    Rule(usize),
     /// The clean step and the states over time.
     Step,
     States,
     /// The next look and the last failure.
     Looks,
     LastFailure,
+    /// A phase, by its place in the view.
+    Phase(usize),
     /// An event, by its place in the list.
     Event(usize),
 }
@@ -173,6 +186,20 @@ pub const ONE_LINE: u16 = 84;
 
 /// From so many columns on, the checks that agree show unasked.
 const ALL_CHECKS: u16 = 120;
+
+/// From so many columns on, the rule of a check stands behind what was expected and observed.
+pub const RULE_BESIDE: u16 = 125;
+
+/// Whether a check's rule has no room on its line. One that agrees in the same words has it there: its value stands once.
+fn needs_rule_line(check: &Check, width: u16) -> bool {
+    let is_said_once = says_one(check) && width >= ONE_LINE;
+    !check.rule.is_empty() && width < RULE_BESIDE && !is_said_once
+}
+
+/// Whether expected and observed are the same words.
+pub fn says_one(check: &Check) -> bool {
+    check.verdict == Verdict::Pass && check.expected == check.observed
+}
 
 /// The lines of a pane, from the top down.
 pub fn rows(view: &RunView, pane: RunPane, show_all: bool, width: u16) -> Vec<Row> {
@@ -184,7 +211,7 @@ pub fn rows(view: &RunView, pane: RunPane, show_all: bool, width: u16) -> Vec<Ro
             for at in 0..guard.links.len() {
                 out.push(Row::Link(at));
                 if narrow {
-                    out.push(Row::LinkCable(at));
+                    out.extend([Row::LinkCable(at), Row::LinkPort(at)]);
                 }
             }
             out.push(Row::LinkRule);
@@ -194,11 +221,13 @@ pub fn rows(view: &RunView, pane: RunPane, show_all: bool, width: u16) -> Vec<Ro
             // Where there is room the whole list is no burden.
             for row in diff_rows(&judged.verification, show_all || width >= ALL_CHECKS) {
                 out.push(Row::Diff(row));
-                if let DiffRow::Check(at) = row
-                    && narrow
-                    && judged.verification.checks[at].verdict == Verdict::Fail
-                {
+                let DiffRow::Check(at) = row else { continue };
+                let check = &judged.verification.checks[at];
+                if narrow && check.verdict == Verdict::Fail {
                     out.extend([Row::Expected(at), Row::Observed(at)]);
+                }
+                if needs_rule_line(check, width) {
+                    out.push(Row::Rule(at));
                 }
             }
         }
@@ -209,6 +238,7 @@ pub fn rows(view: &RunView, pane: RunPane, show_all: bool, width: u16) -> Vec<Ro
                 out.push(Row::LastFailure);
             }
         }
+        RunPane::Phases => out.extend((0..view.phases.len()).map(Row::Phase)),
         // The newest first: what just happened stands beside the heading.
         RunPane::Events => out.extend((0..view.events.len()).rev().map(Row::Event)),
     }

@@ -1,6 +1,6 @@
 //! What comes from outside: the fleet, records of runs, answers.
 
-use super::run;
+use super::{history, run};
 use crate::app::Role;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
@@ -115,7 +115,7 @@ pub(super) fn record(model: &mut Model, record: &RunRecord) -> Vec<Effect> {
     }
     view.apply(record);
     settle(model, id);
-    Vec::new()
+    history::follow(model, record)
 }
 
 /// Writes a run's state into the fleet's list and counts anew where it changed.
@@ -163,9 +163,10 @@ fn forget(model: &mut Model) {
     let open: Vec<RunId> = model
         .screens
         .iter()
-        .filter_map(|s| match s {
-            Screen::Run(screen) => Some(screen.run),
-            Screen::Walk(_) | Screen::Rack(_) | Screen::Log => None,
+        .flat_map(|s| match s {
+            Screen::Run(screen) => vec![screen.run],
+            Screen::Compare(compare) => compare.runs.to_vec(),
+            Screen::Walk(_) | Screen::Rack(_) | Screen::History(_) | Screen::Log => Vec::new(),
         })
         .collect();
     let over = |id: &RunId, view: &RunView| view.outcome.is_some() && !open.contains(id);

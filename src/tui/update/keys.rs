@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{BURST_MS, fleet, popups, rack, run, walk};
+use super::{BURST_MS, fleet, history, popups, rack, run, walk};
 use crate::tui::action::{self, Action, Where, def_of};
 use crate::tui::effect::{Effect, LogScroll};
 use crate::tui::event::{Code, Key};
@@ -105,7 +105,8 @@ pub(super) fn click(model: &mut Model, column: u16, row: u16, at: Timestamp) -> 
         None => fleet::click(model, column, row),
         Some(Screen::Walk(_)) => walk::click(model, column, row),
         Some(Screen::Rack(_)) => rack::click(model, column, row),
-        Some(Screen::Run(_) | Screen::Log) => run::focus_under(model, column, row),
+        Some(Screen::History(_)) => history::click(model, column, row),
+        Some(Screen::Run(_) | Screen::Compare(_) | Screen::Log) => run::focus_under(model, column, row),
     }
     Vec::new()
 }
@@ -152,6 +153,8 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Walk => walk::open(model),
         Action::Elevation => rack::open(model),
         Action::Plan => popups::open_plan(model),
+        Action::History => history::open(model),
+        Action::Export => export(model),
         Action::Enroll => popups::open_launch(model),
         Action::Retry => run::retry(model, false),
         Action::RetryForced => run::retry(model, true),
@@ -162,6 +165,8 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             Some(Screen::Run(_)) => run::act(model, action),
             Some(Screen::Walk(_)) => walk::act(model, action),
             Some(Screen::Rack(_)) => rack::act(model, action),
+            Some(Screen::History(_)) => history::act(model, action),
+            Some(Screen::Compare(_)) => history::act_beside(model, action),
             Some(Screen::Log) => log(action),
             None => fleet::act(model, action),
         },
@@ -173,6 +178,11 @@ fn locate(model: &mut Model) -> Vec<Effect> {
     let Some(host) = model.target().map(|host| host.device.name.clone()) else { return Vec::new() };
     model.toast(ToastKind::Info, format!("asking the BMC of {host} for its locator"), None);
     vec![Effect::Locate { host }]
+}
+
+/// Reading a long journal takes a moment: what came of it is told when it is done.
+fn export(model: &Model) -> Vec<Effect> {
+    model.run_screen().map(|screen| Effect::Export(screen.run)).into_iter().collect()
 }
 
 fn log(action: Action) -> Vec<Effect> {
@@ -217,7 +227,7 @@ fn back(model: &mut Model) -> Vec<Effect> {
             model.screens.pop();
             vec![Effect::ScrollLog(LogScroll::Newest)]
         }
-        Some(Screen::Run(_) | Screen::Walk(_) | Screen::Rack(_)) => {
+        Some(Screen::Run(_) | Screen::Walk(_) | Screen::Rack(_) | Screen::History(_) | Screen::Compare(_)) => {
             model.screens.pop();
             Vec::new()
         }

@@ -2,6 +2,7 @@
 
 mod copy;
 mod fleet;
+mod history;
 mod inbox;
 mod keys;
 mod popups;
@@ -50,6 +51,11 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         }
         Event::RunLoaded { run, records } => inbox::run_loaded(model, run, &records),
         Event::Tape { run, records } => run::look_back(model, run, records),
+        Event::History { netbox_id, runs } => history::loaded(model, netbox_id, runs),
+        Event::Usual(usual) => {
+            model.usual = usual;
+            Vec::new()
+        }
         Event::RunLost { run, why } => {
             model.loading.remove(&run);
             model.early.remove(&run);
@@ -96,6 +102,7 @@ fn keep_in_view(model: &mut Model) {
     let at = model.fleet.tree_cursor();
     model.fleet.tree_top = scrolled(model.fleet.tree_top, at, areas.tree_rows(), lines);
     run::clamp(model);
+    history::settle(model);
     popups::clamp(model);
     if let Some(Popup::Launch(launch)) = &mut model.popup {
         launch.top = launch.top.min(launch.hosts.len().saturating_sub(1));

@@ -107,8 +107,9 @@ fn focus(model: &Model) -> Option<RunPane> {
 
 fn turn(model: &mut Model, forward: bool) -> Vec<Effect> {
     let Some(pane) = focus(model) else { return Vec::new() };
+    let shown = layout::run_panes(model);
     if let Some(screen) = model.run_screen_mut() {
-        screen.turn(pane, forward);
+        screen.turn(pane, forward, shown);
     }
     Vec::new()
 }

@@ -6,6 +6,7 @@ use super::table::{ironic, owner_meaning};
 use super::{events, links, phases};
 use crate::domain::failure::Owner;
 use crate::domain::run_view::RunView;
+use crate::domain::usual::Figures;
 use crate::tui::layout;
 use crate::tui::model::Model;
 use crate::tui::model::host::{Host, standing, unit_text};
@@ -174,7 +175,7 @@ fn column(pen: &mut Pen, model: &Model, host: Option<&Host>, area: Rect) {
     at += 1;
     at = story_lines(pen, model, host, inner, at);
     if let Some(view) = host.last_run.as_ref().and_then(|r| model.runs.get(&r.run)) {
-        run_lines(pen, view, area, inner, at + 1);
+        run_lines(pen, view, &model.figures(&d.name), area, inner, at + 1);
     }
 }
 
@@ -223,13 +224,13 @@ fn story_lines(pen: &mut Pen, model: &Model, host: &Host, inner: Rect, mut at: u
 }
 
 /// The last run in short: phases, links, the latest events.
-fn run_lines(pen: &mut Pen, view: &RunView, area: Rect, inner: Rect, mut at: usize) {
+fn run_lines(pen: &mut Pen, view: &RunView, figures: &Figures, area: Rect, inner: Rect, mut at: usize) {
     let height = usize::from(area.height);
     let id = view.run.map(|r| r.short()).unwrap_or_default();
     pen.heading(row(area, at), &[piece(format!("run {id}"), Meaning::Strong)], &[], false);
     at += 1;
     for phase in &view.phases {
-        phases::line(pen, phase, view, row(inner, at));
+        phases::line(pen, phase, view, figures, row(inner, at));
         at += 1;
     }
     let link_rows = rows(view, RunPane::Links, false, inner.width);

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use crate::domain::run_view::RunView;
 use crate::domain::verify::{Check, Verdict};
 use crate::tui::glyphs::Status;
-use crate::tui::model::run_screen::{DiffRow, ONE_LINE, Row};
+use crate::tui::model::run_screen::{DiffRow, ONE_LINE, RULE_BESIDE, Row, says_one};
 use crate::tui::text::{self, Keep};
 use crate::tui::theme::Meaning;
 use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece};
@@ -56,6 +56,11 @@ pub fn line(pen: &mut Pen, view: &RunView, which: Row, line: Rect) {
         }
         Row::Expected(at) => side_line(pen, "expected", &checks[at].expected, Meaning::Text, line),
         Row::Observed(at) => side_line(pen, "observed", &checks[at].observed, Meaning::Fail, line),
+        Row::Rule(at) if line.width < ONE_LINE => side_line(pen, "rule", &checks[at].rule, Meaning::Muted, line),
+        Row::Rule(at) => {
+            pen.write(line, 21, "rule", Meaning::Muted);
+            pen.column(line, 31, line.width.saturating_sub(32), &checks[at].rule, Meaning::Muted, Keep::Start);
+        }
         _ => {}
     }
 }
@@ -87,6 +92,19 @@ fn check_line(pen: &mut Pen, check: &Check, line: Rect) {
     let side = (line.width.saturating_sub(21) / 2).clamp(20, 40);
     let value = side.saturating_sub(12);
     let observed_at = 21 + side;
+    if says_one(check) && line.width < RULE_BESIDE {
+        pen.write(line, 21, "agrees", Meaning::Muted);
+        pen.column(line, 31, value, &check.observed, Meaning::Text, Keep::Start);
+        pen.column(
+            line,
+            observed_at,
+            line.width.saturating_sub(observed_at + 1),
+            &check.rule,
+            Meaning::Muted,
+            Keep::Start,
+        );
+        return;
+    }
     pen.write(line, 21, "expected", Meaning::Muted);
     pen.column(line, 31, value, &check.expected, Meaning::Text, Keep::Start);
     pen.write(line, observed_at, "observed", Meaning::Muted);
@@ -99,7 +117,7 @@ fn check_line(pen: &mut Pen, check: &Check, line: Rect) {
     };
     pen.column(line, observed_at + 10, value, text, observed_meaning, Keep::Start);
     let rule_at = observed_at + 10 + value + 1;
-    if line.width > rule_at + 24 {
+    if line.width >= RULE_BESIDE {
         pen.column(line, rule_at, line.width - rule_at, &check.rule, Meaning::Muted, Keep::Start);
     }
 }

@@ -110,16 +110,20 @@ fn breadcrumb(pen: &mut Pen, names: &[String], area: Rect, at: u16) {
 fn names(model: &Model) -> Vec<String> {
     let place = |p: &Place| if p.0.is_empty() { vec!["all sites".to_owned()] } else { p.0.clone() };
     match model.screens.last() {
-        Some(Screen::Run(screen)) => {
-            let mut names = model.fleet.by_name(&screen.host).map(|h| Place::of(h).0).unwrap_or_default();
-            names.push(screen.host.clone());
-            names
-        }
+        Some(Screen::Run(screen)) => of_host(model, &screen.host),
+        Some(Screen::History(screen)) => [of_host(model, &screen.host), vec!["history".to_owned()]].concat(),
+        Some(Screen::Compare(screen)) => [of_host(model, &screen.host), vec!["compare".to_owned()]].concat(),
         Some(Screen::Walk(_)) => [place(&model.fleet.place), vec!["for you".to_owned()]].concat(),
         Some(Screen::Rack(screen)) => [place(&screen.place), vec!["units".to_owned()]].concat(),
         Some(Screen::Log) => vec!["log".to_owned()],
         None => place(&model.fleet.place),
     }
+}
+
+fn of_host(model: &Model, host: &str) -> Vec<String> {
+    let mut names = model.fleet.by_name(host).map(|h| Place::of(h).0).unwrap_or_default();
+    names.push(host.to_owned());
+    names
 }
 
 /// Running, queued, and what waits for the hands at the rack. Nothing where there is nothing.

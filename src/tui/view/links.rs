@@ -50,6 +50,11 @@ pub fn line(pen: &mut Pen, view: &RunView, which: Row, line: Rect) {
                 cable_line(pen, link, line);
             }
         }
+        Row::LinkPort(at) => {
+            if let Some(link) = guard.links.get(at) {
+                port_line(pen, link, line);
+            }
+        }
         Row::LinkRule => rule_line(pen, guard, line),
         _ => {}
     }
@@ -60,46 +65,75 @@ fn link_line(pen: &mut Pen, guard: &GuardView, link: &LinkLine, line: Rect) {
     pen.column(line, 2, 8, &reading.interface, Meaning::Strong, Keep::End);
     pen.write(line, 11, reading.state.as_str(), state_meaning(reading.state));
     let narrow = line.width < ONE_LINE;
-    let cells = if line.width >= 120 { 40 } else { 20 };
-    let cells = if narrow { line.width.saturating_sub(22).min(24) } else { cells };
+    let roomy = line.width >= 120;
+    let cells = match (narrow, roomy) {
+        (true, _) => line.width.saturating_sub(22).min(24),
+        (false, true) => 30,
+        (false, false) => 15,
+    };
     history(pen, guard, link, line, 19, cells);
     if narrow {
         return;
     }
     let mut at = 19 + cells + 2;
-    let mac = reading.mac.map(|m| m.to_string()).unwrap_or_default();
-    if line.width >= 108 {
-        pen.column(line, at, 17, &mac, Meaning::Muted, Keep::End);
-        at += 19;
-    }
-    if let Some(cable) = &reading.cable {
-        pen.column(line, at, 22, &far_end(cable), Meaning::Text, Keep::End);
-        at += 23;
-        at = pen.write(line, at, &cable_name(cable), Meaning::Text) + 2;
-    } else {
-        at = pen.write(line, at, "no cable in NetBox", Meaning::Warn) + 2;
-    }
+    let mac = reading.mac.map(|mac| mac.to_string()).unwrap_or_default();
+    let (mac, mac_width) = if roomy { (mac, 17) } else { (short_mac(&mac), 8) };
+    pen.column(line, at, mac_width, &mac, Meaning::Muted, Keep::End);
+    at += mac_width + 2;
+    let slot = reading.slot.as_deref().map(short_slot).unwrap_or_default();
+    pen.column(line, at, 10, &slot, Meaning::Muted, Keep::Start);
+    at += 12;
+    let (cable, meaning) = cable_words(link);
+    // What came and went, or a strange word, stands behind the cable; where there is no room for both the cable's name is
+    // cut, and its far end never.
+    at = pen.write(line, at, &cable, meaning) + 2;
+    let name = reading.cable.as_ref().map(cable_name).unwrap_or_default();
     let tail = tail(link);
+    let room = line.width.saturating_sub(at + 1);
+    let tail_width = tail.as_ref().map_or(0, |(text, _)| text::width(text) as u16 + 2);
+    let name_width = (text::width(&name) as u16).min(room.saturating_sub(tail_width));
+    pen.column(line, at, name_width, &name, Meaning::Text, Keep::Start);
     if let Some((text, meaning)) = tail {
-        at = pen.write(line, at, &text, meaning) + 2;
+        pen.column(line, at + name_width + 2, room.saturating_sub(name_width + 2), &text, meaning, Keep::Start);
     }
-    if let Some(slot) = &reading.slot
-        && usize::from(at) + text::width(slot) < usize::from(line.width)
-    {
-        pen.write(line, at, slot, Meaning::Muted);
+}
+
+/// The far end of the cable.
+fn cable_words(link: &LinkLine) -> (String, Meaning) {
+    match &link.reading.cable {
+        Some(cable) => (far_end(cable), Meaning::Text),
+        None => ("no cable in NetBox".to_owned(), Meaning::Warn),
     }
 }
 
 fn cable_line(pen: &mut Pen, link: &LinkLine, line: Rect) {
-    let Some(cable) = &link.reading.cable else {
-        pen.write(line, 11, "no cable in NetBox", Meaning::Warn);
-        return;
-    };
-    let at = pen.write(line, 11, &far_end(cable), Meaning::Text);
-    let at = pen.write(line, at + 2, &cable_name(cable), Meaning::Text);
+    let (far, meaning) = cable_words(link);
+    let at = pen.write(line, 11, &far, meaning);
+    let name = link.reading.cable.as_ref().map(cable_name).unwrap_or_default();
+    pen.column(line, at + 2, line.width.saturating_sub(at + 3), &name, Meaning::Text, Keep::Start);
+}
+
+fn port_line(pen: &mut Pen, link: &LinkLine, line: Rect) {
+    let mac = link.reading.mac.map_or("no MAC".to_owned(), |mac| mac.to_string());
+    let at = pen.write(line, 11, &mac, Meaning::Muted);
+    let slot = link.reading.slot.as_deref().map(short_slot).unwrap_or_default();
+    let at = pen.write(line, at + 2, &slot, Meaning::Muted);
     if let Some((text, meaning)) = tail(link) {
-        pen.write(line, at + 2, &text, meaning);
+        pen.column(line, at + 2, line.width.saturating_sub(at + 3), &text, meaning, Keep::Start);
     }
+}
+
+/// `9c:6b…:01`: maker and end, by which the ports of one host differ.
+fn short_mac(mac: &str) -> String {
+    match (mac.get(..5), mac.len().checked_sub(3).and_then(|from| mac.get(from..))) {
+        (Some(start), Some(end)) if mac.len() == 17 => format!("{}…{end}", &start[..4]),
+        _ => mac.to_owned(),
+    }
+}
+
+/// `slot 3 p0`.
+fn short_slot(slot: &str) -> String {
+    slot.replace(" port ", " p")
 }
 
 /// A word that the BMC used, or that the link came and went.

@@ -1,6 +1,7 @@
 //! Draws the model. Reads `model.now`, never a clock; formats only what shows; works at any size.
 
 mod cleaning;
+mod compare;
 mod confirm;
 mod detail;
 mod diff;
@@ -9,12 +10,13 @@ mod fleet;
 mod footer;
 mod header;
 mod help;
+mod history;
 mod launch;
 mod links;
 mod log;
 pub mod now;
 mod palette;
-mod phases;
+pub mod phases;
 mod plan;
 mod rack;
 mod rack_device;
@@ -46,6 +48,8 @@ pub fn draw(model: &Model, skin: &Skin, log: &LogPane, buf: &mut Buffer) {
         Some(Screen::Run(screen)) => run::draw(&mut pen, model, screen),
         Some(Screen::Walk(screen)) => walk::draw(&mut pen, model, screen),
         Some(Screen::Rack(screen)) => rack::draw(&mut pen, model, screen),
+        Some(Screen::History(screen)) => history::draw(&mut pen, model, screen),
+        Some(Screen::Compare(screen)) => compare::draw(&mut pen, model, screen),
         Some(Screen::Log) => log::draw(&mut pen, layout::body(model), log),
         None => fleet::draw(&mut pen, model),
     }

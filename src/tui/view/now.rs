@@ -4,7 +4,8 @@ use ratatui::layout::Rect;
 
 use crate::domain::event::{Outcome, WaitKind};
 use crate::domain::failure::Failure;
-use crate::domain::run_view::{RunState, RunView, WaitView, activity_words};
+use crate::domain::run_view::{PhaseStatus, RunState, RunView, WaitView, activity_words};
+use crate::domain::usual;
 use crate::tui::glyphs::Status;
 use crate::tui::model::Model;
 use crate::tui::model::run_screen::elapsed_s;
@@ -36,6 +37,7 @@ pub fn lines(model: &Model, width: u16) -> Vec<NowLine> {
         Some(Outcome::Cancelled { by, left, why }) => cancelled(by, left, why.as_deref(), width),
         None => under_way(model, view, width),
     };
+    out.extend(slow(model, view, width));
     // The latest two: the events have them all.
     let warnings: Vec<_> = view.warnings().collect();
     let (most, rows) = if model.height >= 28 { (2, 2) } else { (1, 1) };
@@ -183,6 +185,17 @@ fn under_way(model: &Model, view: &RunView, width: usize) -> Vec<NowLine> {
         },
     }
     out
+}
+
+/// That the phase under way takes far longer than usual: past that time something is wrong that nothing says yet.
+fn slow(model: &Model, view: &RunView, width: usize) -> Option<NowLine> {
+    let (screen, now) = (model.run_screen()?, model.moment());
+    let phase = view.phase().filter(|phase| phase.status == PhaseStatus::Running)?;
+    let figure = model.figures(&screen.host).exceeded(phase, now)?;
+    let took = text::clock(usual::phase_s(phase, now)?);
+    let text = format!("longer than usual: {} {took}, usually {}", phase.phase.label(), text::rough(figure.seconds));
+    let text = text::cut(&text, width, text::Keep::Start);
+    Some(NowLine { lead: Lead::Sign(Status::Warned), pieces: vec![piece(text, Meaning::Warn)] })
 }
 
 /// At which place it stands and what holds it; what it would do is in the phases.

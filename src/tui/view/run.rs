@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use super::{cleaning, diff, events, links, now, phases};
 use crate::domain::lines::{self, Sign, has_lines};
 use crate::domain::run_view::{RunState, RunView, WriteLine};
+use crate::domain::usual::{Figures, Part};
 use crate::tui::action::{Action, def_of};
 use crate::tui::glyphs::Status;
 use crate::tui::layout::{self, WIDE};
@@ -28,56 +29,45 @@ pub fn draw(pen: &mut Pen, model: &Model, screen: &RunScreen) {
         return;
     };
     let areas = layout::run(model);
-    title(pen, model, view, areas.title);
+    let figures = model.figures(&screen.host);
+    title(pen, model, view, &figures, areas.title);
     if !areas.phases.is_empty() {
         if model.width < WIDE {
-            phases::strip(pen, view, areas.phases);
+            phases::strip(pen, view, &figures, areas.phases);
         } else {
-            phases::wrapped(pen, view, areas.phases);
+            phases::wrapped(pen, view, &figures, areas.phases);
         }
     }
     now::draw(pen, model, areas.now);
     let focus = screen.focus(view);
     for (pane, area) in &areas.panes {
-        draw_pane(pen, view, screen, *pane, *area, *pane == focus && model.popup.is_none());
+        draw_pane(pen, view, screen, &figures, *pane, *area, *pane == focus && model.popup.is_none());
     }
     if !areas.tabs.is_empty() {
         tabs(pen, view, focus, areas.tabs);
     }
     if !areas.side.is_empty() {
-        side(pen, view, areas.side);
+        side(pen, view, &figures, areas.side);
     }
 }
 
 /// The status of a run as a whole.
 pub fn run_status(view: &RunView) -> Status {
     match view.state() {
-        RunState::Queued => Status::Queued,
         RunState::Running if view.wait.is_some() => Status::Waiting,
-        RunState::Running | RunState::Cancelling => Status::Running,
-        RunState::Succeeded => Status::Ok,
-        RunState::Failed => Status::Failed,
-        RunState::Cancelled => Status::Skipped,
+        state => Status::of(state),
     }
 }
 
-fn title(pen: &mut Pen, model: &Model, view: &RunView, line: Rect) {
+fn title(pen: &mut Pen, model: &Model, view: &RunView, figures: &Figures, line: Rect) {
     let status = run_status(view);
     let meaning = meaning_of(status);
     let id = view.run.map(|r| r.short()).unwrap_or_default();
-    let word = match view.state() {
-        RunState::Queued => "queued",
-        RunState::Running => "running",
-        RunState::Cancelling => "cancelling",
-        RunState::Succeeded => "succeeded",
-        RunState::Failed => "failed",
-        RunState::Cancelled => "cancelled",
-    };
     pen.sign(line, 1, status);
     let mut pieces = vec![
         piece(format!("run {id}"), Meaning::Strong),
         piece(" · ", Meaning::Muted),
-        piece(word, meaning),
+        piece(view.state().as_str(), meaning),
         piece(" · ", Meaning::Muted),
         piece(text::clock(elapsed_s(view, model.moment())), Meaning::Strong),
     ];
@@ -102,7 +92,20 @@ fn title(pen: &mut Pen, model: &Model, view: &RunView, line: Rect) {
     if let Some(before) = request.retry_of {
         end.push(piece(format!(" · repeats {}", before.short()), Meaning::Muted));
     }
+    if let Some(figure) = figures.get(Part::Run) {
+        let usually = format!("usually {}", text::rough(figure.seconds));
+        match figures.exceeded_by_run(view, pen.now) {
+            Some(_) => end.push(piece(format!(" · ! longer than usual, {usually}"), Meaning::Warn)),
+            None => end.push(piece(format!(" · {usually}"), Meaning::Muted)),
+        }
+    }
     end.push(piece(" ", Meaning::Muted));
+    // What is switched on stays, however little room there is; who started it and what is usual go first.
+    while at + 2 + (pieces_width(&end) as u16) > line.width && end.len() > 2 {
+        end.pop();
+        end.pop();
+        end.push(piece(" ", Meaning::Muted));
+    }
     if at + 2 + (pieces_width(&end) as u16) <= line.width {
         pen.right(line, &end);
     }
@@ -130,7 +133,15 @@ fn replay(pen: &mut Pen, model: &Model, tape: &Tape, line: Rect, from: u16) {
     pen.right(line, &end);
 }
 
-fn draw_pane(pen: &mut Pen, view: &RunView, screen: &RunScreen, pane: RunPane, area: Rect, focused: bool) {
+fn draw_pane(
+    pen: &mut Pen,
+    view: &RunView,
+    screen: &RunScreen,
+    figures: &Figures,
+    pane: RunPane,
+    area: Rect,
+    focused: bool,
+) {
     let lines = run_screen::rows(view, pane, screen.show_all, area.width);
     let height = usize::from(area.height.saturating_sub(1));
     let top = screen.top(pane).min(lines.len().saturating_sub(height));
@@ -138,6 +149,7 @@ fn draw_pane(pen: &mut Pen, view: &RunView, screen: &RunScreen, pane: RunPane, a
         RunPane::Links => links::end(pen, view),
         RunPane::Diff => diff::end(pen, view),
         RunPane::Cleaning => cleaning::end(pen, view),
+        RunPane::Phases => phases::end(pen, view, figures),
         RunPane::Events => events::end(view),
     };
     let hidden = lines.len().saturating_sub(height);
@@ -145,13 +157,25 @@ fn draw_pane(pen: &mut Pen, view: &RunView, screen: &RunScreen, pane: RunPane, a
         let text = format!(" · {}–{} of {}", top + 1, top + height, lines.len());
         end.push(piece(text, Meaning::Muted));
     }
+    // Where it is narrow the first of it counts most.
+    while end.len() > 1 && text::width(pane.title()) + pieces_width(&end) + 9 > usize::from(area.width) {
+        end.pop();
+    }
     pen.heading(row(area, 0), &[piece(pane.title(), Meaning::Accent)], &end, focused);
     for (at, line) in lines.iter().skip(top).take(height).enumerate() {
         let target = row(area, at + 1);
         match line {
-            Row::Link(_) | Row::LinkCable(_) | Row::LinkRule => links::line(pen, view, *line, target),
-            Row::Diff(_) | Row::Expected(_) | Row::Observed(_) => diff::line(pen, view, *line, target),
+            Row::Link(_) | Row::LinkCable(_) | Row::LinkPort(_) | Row::LinkRule => {
+                links::line(pen, view, *line, target)
+            }
+            Row::Diff(_) | Row::Expected(_) | Row::Observed(_) | Row::Rule(_) => diff::line(pen, view, *line, target),
             Row::Step | Row::States | Row::Looks | Row::LastFailure => cleaning::line(pen, view, *line, target),
+            Row::Phase(n) => {
+                if let Some(phase) = view.phases.get(*n) {
+                    let inner = Rect { x: target.x + 2, width: target.width.saturating_sub(3), ..target };
+                    phases::line(pen, phase, view, figures, inner);
+                }
+            }
             Row::Event(n) => {
                 if let Some(event) = view.events.get(*n) {
                     events::line(
@@ -174,6 +198,7 @@ fn tabs(pen: &mut Pen, view: &RunView, focus: RunPane, line: Rect) {
             RunPane::Links => view.guard().is_none(),
             RunPane::Diff => view.verification.is_none(),
             RunPane::Cleaning => view.cleaning.is_none(),
+            RunPane::Phases => view.phase().is_none(),
             RunPane::Events => view.events.is_empty(),
         };
         let meaning = match (pane == focus, empty) {
@@ -186,15 +211,16 @@ fn tabs(pen: &mut Pen, view: &RunView, focus: RunPane, line: Rect) {
 }
 
 /// Phases with their notes, then everything that was changed.
-fn side(pen: &mut Pen, view: &RunView, area: Rect) {
+fn side(pen: &mut Pen, view: &RunView, figures: &Figures, area: Rect) {
     let (main, bar) = layout::left(area, area.width.saturating_sub(1));
     let sign = pen.skin.glyphs.bar();
     pen.fill(bar, sign, Meaning::Rule);
-    pen.heading(row(main, 1), &[piece("phases", Meaning::Strong)], &[], false);
+    let end = phases::end(pen, view, figures);
+    pen.heading(row(main, 1), &[piece("phases", Meaning::Strong)], &end, false);
     let inner = Rect { x: main.x + 1, width: main.width.saturating_sub(2), ..main };
     let mut at = 2;
     for phase in &view.phases {
-        phases::line(pen, phase, view, row(inner, at));
+        phases::line(pen, phase, view, figures, row(inner, at));
         at += 1;
     }
     at += 1;

@@ -89,7 +89,11 @@ impl<C: Cx> Enrollment<C> {
                     .join(" "),
                 gives_up_at: now.checked_add(guard.left()).ok(),
             };
-            self.cx.sleep_until(now.checked_add(budgets.link_poll).unwrap_or(now), reason).await?;
+            // From the beginning of the last look, so that a change is seen within one poll (L6); a BMC that takes longer than
+            // that to answer gets a breath.
+            let next = asked.checked_add(budgets.link_poll).unwrap_or(now);
+            let breath = now.checked_add(budgets.link_poll / 5).unwrap_or(now);
+            self.cx.sleep_until(next.max(breath), reason).await?;
         }
     }
 
