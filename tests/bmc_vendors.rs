@@ -7,7 +7,7 @@ mod site;
 use std::time::Duration;
 
 use muster::domain::event::Outcome;
-use muster::domain::failure::{Failure, FailureCode};
+use muster::domain::failure::{Failure, FailureCode, Owner};
 use muster::domain::ids::RunId;
 use muster::lab::ledger::{Entry, System};
 use muster::lab::machine::{Machine, Quirk, Vendor};
@@ -390,5 +390,101 @@ fn an_order_that_a_boot_has_changed_is_staged_once_more() {
     let classes = machine(&site).bmc.settings["lenovo"]["classes"].to_string();
     assert!(classes.contains("Hard Disk"), "{classes}");
     assert_eq!(host_resets(&site), 3, "on, and then off and on: {:?}", writes(&site));
+    life.end();
+}
+
+const TLS: &str = "WebServer.1.TLSProtocol";
+
+/// Writes of the attribute whose change makes an iDRAC's web server start anew.
+fn tls_writes(site: &Site) -> usize {
+    let wrote = |entry: &&Entry| entry.write && entry.body.as_ref().is_some_and(|b| b["Attributes"][TLS].is_string());
+    site.ledger().iter().filter(wrote).count()
+}
+
+/// Proves: B5, G12. Whether the answer to the change comes through or is lost with the connection: the web server is waited for,
+/// and what was written is not written again.
+#[test]
+fn an_idracs_web_server_that_starts_anew_is_waited_for_and_no_write_is_made_twice() {
+    for lost in [false, true] {
+        let site = of_vendor(Vendor::Dell, &[Quirk::WebServerRestarts]);
+        if lost {
+            // The first of its attributes is the host name.
+            site.fault(
+                serde_json::json!({"kind": "http", "system": "bmc", "method": "PATCH", "path": "*/DellAttributes/*",
+                "skip": 1, "count": 1, "drop": true, "after_effect": true}),
+            );
+        }
+        let life = site.begin_sound();
+        configured(&site, &life);
+        let now = machine(&site);
+        assert!(now.bmc.web_away.is_some(), "{lost}: it did not start anew");
+        assert_eq!(now.bmc.settings["dell"]["attributes"][TLS], "TLS 1.2 and Higher");
+        assert_eq!(tls_writes(&site), 1, "{lost}: {:?}", writes(&site));
+        assert_eq!(open_jobs(&now), Vec::<Value>::new());
+        site.lab.world().ledger().reset();
+        configured(&site, &life);
+        assert_eq!(writes(&site), Vec::<String>::new(), "{lost}");
+        life.end();
+    }
+}
+
+/// Proves: G12. A locked down iDRAC that is to be changed ends the run before any write; one that is right already is enrolled.
+#[test]
+fn a_bmc_in_lockdown_ends_the_run_with_what_to_do_and_nothing_is_written_or_queued() {
+    let site = of_vendor(Vendor::Dell, &[Quirk::Lockdown]);
+    let life = site.begin_sound();
+    let failure = failed(&site, &life);
+    assert_eq!((failure.code, failure.owner), (FailureCode::BmcLockdown, Owner::InfraEng), "{failure}");
+    assert!(failure.message.contains("Lockdown.1.SystemLockdown is Enabled"), "{failure}");
+    assert!(failure.action.contains("switch the lockdown mode") && failure.action.contains(HOST), "{failure:?}");
+    assert_eq!((writes(&site), open_jobs(&machine(&site))), (vec![], vec![]));
+    // Somebody does so.
+    let lockdown = |word: &'static str| {
+        site.lab.world().with_machine(HOST, |machine, _| {
+            machine.bmc.settings.get_mut("dell").unwrap()["attributes"]["Lockdown.1.SystemLockdown"] = word.into();
+        })
+    };
+    lockdown("Disabled");
+    configured(&site, &life);
+    lockdown("Enabled");
+    site.lab.world().ledger().reset();
+    configured(&site, &life);
+    assert_eq!(writes(&site), Vec::<String>::new());
+    life.end();
+}
+
+/// A firmware whose attributes tell nothing of its lockdown: its refusal does, whichever write meets it.
+#[test]
+fn a_lockdown_that_only_a_refusal_tells_of_is_one_all_the_same_and_the_write_is_not_repeated() {
+    for (method, path) in [("PATCH", "*/DellAttributes/*"), ("PATCH", "*/Settings"), ("PATCH", "*/Accounts/*")] {
+        let site = of_vendor(Vendor::Dell, &[]);
+        let text = "The request failed because the system is in lockdown mode.";
+        site.fault(serde_json::json!({"kind": "http", "system": "bmc", "method": method, "path": path, "status": 400,
+            "body": {"error": {"@Message.ExtendedInfo": [{"MessageId": "IDRAC.2.8.XYZ1", "Message": text}]}}}));
+        let life = site.begin_sound();
+        let failure = failed(&site, &life);
+        assert_eq!(failure.code, FailureCode::BmcLockdown, "{path}: {failure}");
+        assert!(failure.message.contains(text), "{failure}");
+        let refused = |entry: &&Entry| entry.injected && entry.write;
+        assert_eq!(site.ledger().iter().filter(refused).count(), 1, "{path}");
+        assert_eq!(open_jobs(&machine(&site)), Vec::<Value>::new(), "{path}");
+        life.end();
+    }
+}
+
+/// Proves: B5. An XCC3 orders its NICs by firmware attributes.
+#[test]
+fn an_xcc3_boots_the_provisioning_nic_first_and_a_second_run_writes_nothing() {
+    let site = of_vendor(Vendor::Lenovo, &[Quirk::Xcc3]);
+    let life = site.begin_sound();
+    configured(&site, &life);
+    let now = machine(&site);
+    let order = now.bmc.settings["lenovo"]["network"].clone();
+    let mac = now.nics[0].mac.to_string().to_uppercase().replace(':', "_");
+    assert!(order[0].as_str().is_some_and(|first| first.contains("PXEv4") && first.ends_with(&mac)), "{order}");
+    assert_eq!(now.bmc.settings["lenovo"]["classes"][0], "Network");
+    site.lab.world().ledger().reset();
+    configured(&site, &life);
+    assert_eq!(writes(&site), Vec::<String>::new());
     life.end();
 }

@@ -64,7 +64,9 @@ fn the_example_is_right_as_it_stands_and_with_every_key_switched_on() {
     assert_eq!(as_is.sites["osl1"].options, default_options());
     let bmc = &on.sites["osl1"].bmc;
     assert_eq!(bmc.port, Some(443));
-    assert_eq!(as_is.sites["osl1"].bmc, muster::config::settings::BmcSettings { port: None, ..bmc.clone() });
+    assert_eq!(bmc.ipmi_key.as_ref().map(ToString::to_string).as_deref(), Some("vault:bmc-{host}/ipmi_key"));
+    let without = muster::config::settings::BmcSettings { port: None, ipmi_key: None, ..bmc.clone() };
+    assert_eq!(as_is.sites["osl1"].bmc, without);
     assert_eq!(as_is.vault.bmc_item, on.vault.bmc_item);
     assert_eq!((&on.console.theme, on.console.mouse), (&Some("dark".to_owned()), as_is.console.mouse));
     assert_eq!(on.console.keys["retry+inspect"], ["ctrl-f", "f"]);

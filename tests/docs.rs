@@ -207,3 +207,56 @@ fn no_link_between_documents_leads_nowhere() {
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
+
+/// The words between backticks of a cell.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+/// Each habit of the lab's BMCs has a line with a test, and each test and each habit of a line exists.
+#[test]
+fn the_page_of_odd_habits_names_every_habit_of_the_lab_and_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/bmc-quirks.md")).unwrap();
+    let source = std::fs::read_to_string(root.join("src/lab/machine.rs")).unwrap();
+    let (_, variants) = source.split_once("pub enum Quirk {").unwrap();
+    let (variants, _) = variants.split_once("\n}").unwrap();
+    let is_name = |line: &&str| line.ends_with(',') && line.starts_with(|c: char| c.is_ascii_uppercase());
+    let habits: Vec<String> = variants
+        .lines()
+        .map(str::trim)
+        .filter(is_name)
+        .map(|line| {
+            let mut word = String::new();
+            for c in line.trim_end_matches(',').chars() {
+                if c.is_ascii_uppercase() && !word.is_empty() {
+                    word.push('_');
+                }
+                word.push(c.to_ascii_lowercase());
+            }
+            word
+        })
+        .collect();
+    for habit in &habits {
+        let known: Result<muster::lab::machine::Quirk, _> = serde_json::from_value(habit.as_str().into());
+        assert!(known.is_ok(), "the scenario language has no '{habit}'");
+    }
+    // What a fault rule has, and what else stands in that column.
+    let others =
+        ["status", "body", "headers", "delay_s", "drop", "after_effect", "cut_body", "unreported", "dell-forbidden"];
+    let (mut named, mut wrong) = (Vec::new(), Vec::new());
+    for line in page.lines().filter(|line| line.starts_with("| ") && line.contains("rs` `")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
+        let [_, _, lab, test] = cells[..] else { panic!("{line}") };
+        for word in quoted(lab) {
+            named.push(word.to_owned());
+            let known = habits.iter().any(|habit| habit == word) || others.contains(&word);
+            wrong.extend((!known).then(|| format!("no habit '{word}': {line}")));
+        }
+        let [file, name] = quoted(test)[..] else { panic!("{line}") };
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        wrong.extend((!text.contains(&format!("fn {name}("))).then(|| format!("no test '{name}' in {file}")));
+    }
+    wrong.extend(habits.iter().filter(|habit| !named.contains(habit)).map(|habit| format!("'{habit}' has no line")));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -24,7 +24,7 @@ use muster::lab::ledger::{Entry, System};
 use muster::lab::machine::{Quirk, Vendor};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use site::{Ended, HOST, Site, bootable, kept, of_vendor, once_only};
+use site::{Ended, HOST, Site, bootable_now_and_next, kept, of_vendor, once_only};
 
 /// Much longer than any run takes, however busy the machine is.
 const HANG: Duration = Duration::from_secs(60);
@@ -387,10 +387,14 @@ fn left_behind(site: &Site) -> Vec<String> {
     if !machine.bmc.accounts.get(user).is_some_and(|now| known.contains(now)) {
         wrong.push("no password of the vault works on the BMC".to_owned());
     }
-    if !kept(&machine, "options").is_empty() {
-        let (nics, others) = bootable(&machine);
+    for (nics, others) in bootable_now_and_next(&machine).into_iter().flatten() {
         wrong.extend((nics == 0).then(|| "no NIC can boot".to_owned()));
         wrong.extend((others == 0).then(|| "no disk can boot".to_owned()));
+    }
+    // Those of Redfish live in the server itself: one that was never asked for is none that is open.
+    let sessions = site.ledger().iter().filter(|e| e.method == "POST" && e.path.contains("/Sessions")).count();
+    if sessions + machine.bmc.ipmi_sessions as usize > 0 {
+        wrong.push(format!("a session is left open ({sessions} of Redfish, {} of IPMI)", machine.bmc.ipmi_sessions));
     }
     for job in kept(&machine, "jobs") {
         if ["new", "scheduled", "New", "Scheduled"].iter().any(|state| job["state"] == *state) {

@@ -340,6 +340,8 @@ pub struct BmcSettings {
     pub syslog_port: u16,
     /// Where IPMI over LAN is asked, by UDP.
     pub ipmi_port: u16,
+    /// The BMCs' own key for IPMI (K_g), where they have one; `{host}` in a vault's item stands for the device name.
+    pub ipmi_key: Option<SecretRef>,
     /// Firmware attributes that the site wants, by vendor and name, over those that this program sets by itself. An empty
     /// value takes one of those away.
     pub bios: BTreeMap<String, BTreeMap<String, String>>,

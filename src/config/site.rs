@@ -194,6 +194,7 @@ fn default_bmc() -> BmcSettings {
         reset_budget: Duration::from_secs(10 * 60),
         syslog_port: 514,
         ipmi_port: 623,
+        ipmi_key: None,
         bios: BTreeMap::new(),
     }
 }
@@ -215,6 +216,7 @@ fn bmc(t: Section<'_>) -> Option<BmcSettings> {
     let reset_budget = t.seconds_or("reset_budget_s", default.reset_budget, DAY);
     let syslog_port = t.whole_or("syslog_port", default.syslog_port.into(), 1, 65535) as u16;
     let ipmi_port = t.whole_or("ipmi_port", default.ipmi_port.into(), 1, 65535) as u16;
+    let ipmi_key = t.item("ipmi_key").and_then(|item| item.secret());
     let bios = t.section("bios").map(bios).unwrap_or_default();
     t.finish();
     let scheme = scheme?.to_owned();
@@ -228,6 +230,7 @@ fn bmc(t: Section<'_>) -> Option<BmcSettings> {
         reset_budget,
         syslog_port,
         ipmi_port,
+        ipmi_key,
         bios,
     })
 }

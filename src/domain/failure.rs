@@ -115,6 +115,7 @@ codes! {
         "the BMC answers nothing until a password is changed";
     BmcPasswordPolicy = "BMC_PASSWORD_POLICY", InfraEng, false, "a name or password of the vault is none that the BMC takes";
     BmcRefused = "BMC_REFUSED", InfraEng, false, "the BMC denies a request: a role, a licence, or a value that it does not take";
+    BmcLockdown = "BMC_LOCKDOWN", InfraEng, false, "the BMC is in lockdown mode: it takes no change until somebody switches that off";
     BmcHttpServiceUnavailable = "BMC_HTTP_SERVICE_UNAVAILABLE", Onsite, true, "the BMC stayed busy for the whole budget";
     BmcAnswerUnexpected = "BMC_ANSWER_UNEXPECTED", InfraEng, true, "the BMC answered with something that muster cannot use";
     BmcSettingNotApplied = "BMC_SETTING_NOT_APPLIED", InfraEng, true, "a setting was written and reads back otherwise";

@@ -33,7 +33,7 @@ use super::LabError;
 use super::build::secret;
 use super::clock::LabTime;
 use super::http::{Served, json_answer};
-use super::machine::{Machine, Preset};
+use super::machine::{Machine, Preset, Quirk};
 use super::world::{State, World};
 
 /// The monitoring user of converged BMCs, as the lab's vault has it.
@@ -93,11 +93,13 @@ struct Reply {
     location: Option<String>,
     token: Option<String>,
     allow: Option<&'static str>,
+    /// The header `ETag` has its quotes twice.
+    quoted_twice: bool,
 }
 
 impl Reply {
     fn ok(body: Value) -> Reply {
-        Reply { status: StatusCode::OK, body, location: None, token: None, allow: None }
+        Reply { status: StatusCode::OK, body, location: None, token: None, allow: None, quoted_twice: false }
     }
 
     /// What this vendor answers to a change that is done.
@@ -181,7 +183,8 @@ impl Bmc {
             Some((self.tagged(view.machine, body), self.tree.allow(view.machine, asked.path)))
         })?;
         let (body, allow) = body.ok_or_else(|| Refusal::missing(asked.path))?;
-        Ok(Reply { allow, ..Reply::ok(body) })
+        let quoted_twice = self.with(|machine, _, _| machine.has(Quirk::EtagQuotedTwice))?;
+        Ok(Reply { allow, quoted_twice, ..Reply::ok(body) })
     }
 
     fn change(&self, asked: &Asked<'_>, caller: &Caller) -> Result<Reply, Refusal> {
@@ -199,7 +202,11 @@ impl Bmc {
                 ..*asked
             })?;
             let tag = header_tag(&current.body).unwrap_or_default();
-            self.with(|machine, _, _| self.tree.precondition(machine, given, &tag))??;
+            self.with(|machine, _, _| {
+                let refused = machine.has(Quirk::IfMatchRefused) && given.is_some()
+                    || machine.has(Quirk::EtagQuotedTwice) && given.is_none_or(|given| given.starts_with("\"\""));
+                if refused { Err(Refusal::precondition()) } else { self.tree.precondition(machine, given, &tag) }
+            })??;
         }
         if asked.method == Method::POST {
             self.with(|machine, _, _| self.tree.precondition_of_post(machine, asked.path, given))??;
@@ -285,7 +292,8 @@ fn respond(reply: Reply) -> Response {
             headers.insert(name, value);
         }
     };
-    put(header::ETAG, header_tag(&reply.body).as_deref());
+    let tag = header_tag(&reply.body);
+    put(header::ETAG, tag.map(|tag| if reply.quoted_twice { format!("\"{tag}\"") } else { tag }).as_deref());
     put(header::ALLOW, reply.allow);
     put(header::LOCATION, reply.location.as_deref());
     put(header::HeaderName::from_static("x-auth-token"), reply.token.as_deref());

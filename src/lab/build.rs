@@ -53,6 +53,11 @@ pub fn bmc_password(host: &str) -> String {
     format!("Lab-{}", secret(&["bmc", host], 8))
 }
 
+/// The key (K_g) of a host's BMC, where a quirk gives it one: twenty bytes.
+pub fn bmc_key(host: &str) -> String {
+    secret(&["ipmi key", host], 10)
+}
+
 /// A made-up secret that depends on nothing but its names.
 pub fn secret(names: &[&str], bytes: usize) -> String {
     let digest = Sha256::digest(format!("muster lab {}", names.join(" ")));
@@ -424,6 +429,7 @@ impl Builder<'_> {
                 quirks: host.bmc_quirks.clone(),
                 settings: BTreeMap::new(),
                 away: None,
+                web_away: None,
                 resets: 0,
                 ipmi_sessions: 0,
             },

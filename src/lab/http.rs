@@ -70,7 +70,7 @@ pub fn is_read(method: &Method) -> bool {
 
 /// Serves a router until the handle is aborted.
 pub fn serve(listener: TcpListener, served: Served, router: Router) -> JoinHandle<()> {
-    let gate = Gate { listener, served: served.clone() };
+    let gate = Gate { address: listener.local_addr(), listener: Some(listener), served: served.clone() };
     let app = watched(served, router).into_make_service_with_connect_info::<Cut>();
     tokio::spawn(async move {
         // Ends only by abort: accept errors are waited out by the listener.
@@ -171,6 +171,12 @@ impl Served {
         let Some(device) = self.device.as_deref().filter(|_| self.system == System::Bmc) else { return false };
         self.world.with_machine(device, |machine, now| machine.bmc_is_away(now)).unwrap_or(false)
     }
+
+    /// How long the web server of that BMC takes no connections from now on.
+    fn web_is_away_for(&self) -> Option<Duration> {
+        let device = self.device.as_deref().filter(|_| self.system == System::Bmc)?;
+        self.world.with_machine(device, |machine, now| machine.web_is_away_for(now)).flatten()
+    }
 }
 
 /// An answer that a rule gives instead of the service.
@@ -247,8 +253,21 @@ impl Connected<IncomingStream<'_, Gate>> for Cut {
 
 /// A listener whose connections can be cut, and that takes none while its BMC is away.
 struct Gate {
-    listener: TcpListener,
+    /// None while the BMC's web server starts anew: then connections are refused.
+    listener: Option<TcpListener>,
+    address: io::Result<SocketAddr>,
     served: Served,
+}
+
+impl Gate {
+    /// The listener; a new one at the same address where the last was given up.
+    async fn listener(&mut self) -> io::Result<&TcpListener> {
+        let listener = match self.listener.take() {
+            Some(listener) => listener,
+            None => TcpListener::bind(self.local_addr()?).await?,
+        };
+        Ok(self.listener.insert(listener))
+    }
 }
 
 impl Listener for Gate {
@@ -257,10 +276,19 @@ impl Listener for Gate {
 
     async fn accept(&mut self) -> (Wire, SocketAddr) {
         loop {
-            match self.listener.accept().await {
+            let accepted = match self.listener().await {
+                Ok(listener) => listener.accept().await,
+                Err(error) => Err(error),
+            };
+            match accepted {
                 // Dropped at once: the client sees the connection reset or closed.
                 Ok((stream, _)) if self.served.is_away() => drop(stream),
                 Ok((stream, addr)) => {
+                    if let Some(rest) = self.served.web_is_away_for() {
+                        (self.listener, _) = (None, stream);
+                        self.served.world.sleep(rest).await;
+                        continue;
+                    }
                     // Only latency depends on it.
                     stream.set_nodelay(true).ok();
                     return (Wire { stream, cut: Arc::default() }, addr);
@@ -272,7 +300,7 @@ impl Listener for Gate {
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.address.as_ref().copied().map_err(|error| error.kind().into())
     }
 }
 

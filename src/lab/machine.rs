@@ -117,6 +117,8 @@ pub struct Bmc {
     pub settings: BTreeMap<String, Value>,
     /// While it restarts itself it is not there: from, until.
     pub away: Option<(LabTime, LabTime)>,
+    /// While its web server starts anew nobody listens at its port, though the BMC itself is there: from, until.
+    pub web_away: Option<(LabTime, LabTime)>,
     /// How often it was reset.
     pub resets: u64,
     /// Sessions over IPMI, half open ones among them.
@@ -158,6 +160,10 @@ pub enum Quirk {
     ForcedChangeByAttribute,
     /// `@odata.etag` is a number.
     NumericEtag,
+    /// The header `ETag` has its quotes twice, and is refused so: only the tag in the body is right (Q5).
+    EtagQuotedTwice,
+    /// A change with any `If-Match` is refused, `*` as well (Q8).
+    IfMatchRefused,
     /// Dell: an iDRAC10.
     Idrac10,
     /// Dell: a job stays `New`.
@@ -176,6 +182,16 @@ pub enum Quirk {
     RelatedItemNull,
     /// Dell: the BIOS shows staged values as if they were in force.
     PendingShownAsCurrent,
+    /// Dell: a job that is deleted is gone a while later only (Q26).
+    DeletionLags,
+    /// Dell: a job that is deleted stays (Q26).
+    DeletionForgotten,
+    /// Dell: a change of the web server's own settings makes it start anew: it takes no connections for a while (Q53).
+    WebServerRestarts,
+    /// Dell: System Lockdown Mode is on from the start. It takes no change but the one that ends it.
+    Lockdown,
+    /// Dell: passwords need an upper case letter, a digit and a mark, and its attributes say so.
+    StrictPasswords,
     /// Lenovo: a change without `If-Match` is refused (Q2).
     IfMatchRequired,
     /// Lenovo: a right tag is refused now and then (Q4).
@@ -196,6 +212,8 @@ pub enum Quirk {
     OtherAuditEvents,
     /// Lenovo: a password that was just changed stays for a day.
     PasswordChangeInterval,
+    /// Lenovo: an XCC3. It has no resources of its own for the boot order: NICs are ordered by firmware attributes.
+    Xcc3,
     /// AMI: the ids of a DGX, and a board of accelerators beside the host.
     Dgx,
     /// AMI: the firmware calls itself Lenovo.
@@ -232,6 +250,10 @@ pub enum Quirk {
     IpmiUserLevelOnly,
     /// IPMI over LAN is of before IPMI 2.0.
     IpmiOldOnly,
+    /// IPMI over LAN wants the BMC's own key (K_g) beside a password, and says so.
+    IpmiBmcKey,
+    /// The same, and it does not say so.
+    IpmiBmcKeyUntold,
 }
 
 /// The settings that a BMC starts the lab with.
@@ -381,6 +403,12 @@ impl Machine {
     /// Whether the BMC restarts itself now.
     pub fn bmc_is_away(&self, now: LabTime) -> bool {
         self.bmc.away.is_some_and(|(from, until)| (from..until).contains(&now))
+    }
+
+    /// How long its web server takes no connections from now on; `None`: it does.
+    pub fn web_is_away_for(&self, now: LabTime) -> Option<Duration> {
+        let (from, until) = self.bmc.web_away?;
+        (from..until).contains(&now).then(|| until.0.saturating_sub(now.0))
     }
 
     /// Applies a change of power. Links need `link_up` from a power on to light.

@@ -8,11 +8,16 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::LabError;
-use super::build::{BMC_USER, bmc_password, bmc_user, secret};
+use super::build::{BMC_USER, bmc_key, bmc_password, bmc_user, secret};
 use super::dhcp_host;
-use super::machine::Vendor;
-use super::scenario::{IronicAuth, SiteScenario};
+use super::machine::{Quirk, Vendor};
+use super::scenario::{HostScenario, IronicAuth, SiteScenario};
 use super::start::{IRONIC_USER, Lab, ironic_password};
+
+/// Whether a host's BMC has a key of its own for IPMI.
+fn has_key(host: &HostScenario) -> bool {
+    host.bmc_quirks.contains(&Quirk::IpmiBmcKey) || host.bmc_quirks.contains(&Quirk::IpmiBmcKeyUntold)
+}
 
 impl Lab {
     /// Writes `config.toml`, the vault and the token files into a folder, readable for their owner only. Returns the path
@@ -41,7 +46,10 @@ impl Lab {
         let mut vault = Table::new();
         for host in &self.scenario.hosts {
             let user = self.scenario.types.get(&host.device_type).map_or(BMC_USER, |model| bmc_user(model.bmc));
-            let item = table([("username", user.into()), ("password", bmc_password(&host.name).into())]);
+            let mut item = table([("username", user.into()), ("password", bmc_password(&host.name).into())]);
+            if has_key(host) {
+                item.insert("ipmi_key".into(), bmc_key(&host.name).into());
+            }
             vault.insert(format!("bmc-{}", host.name), item.into());
         }
         for vendor in [Vendor::Lenovo, Vendor::Dell, Vendor::Ami] {
@@ -114,7 +122,7 @@ impl Lab {
 
     fn site(&self, site: &SiteScenario) -> Table {
         let addr = self.dhcp.addr();
-        let bmc = table([
+        let mut bmc = table([
             ("scheme", "http".into()),
             ("port", i64::from(self.bmc_port).into()),
             ("ipmi_port", i64::from(self.ipmi_port).into()),
@@ -124,6 +132,9 @@ impl Lab {
             ("busy_budget_s", self.real(120.0, 3.0, 120.0)),
             ("reset_budget_s", self.real(600.0, 10.0, 600.0)),
         ]);
+        if self.scenario.hosts.iter().any(has_key) {
+            bmc.insert("ipmi_key".into(), "vault:bmc-{host}/ipmi_key".into());
+        }
         let mut table_ = table([
             ("ironic", vec![Value::from(self.scenario.ironic.name.as_str())].into()),
             (

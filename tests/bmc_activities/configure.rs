@@ -4,6 +4,8 @@ use muster::activities::bmc::configure;
 use muster::domain::event::Observation;
 use muster::domain::failure::{FailureCode, Owner};
 use muster::lab::faults::{Fault, HttpRule, Lasting};
+use muster::lab::machine::{Quirk, Vendor};
+use muster::workflows::defs::ConfigureBmcIn;
 use serde_json::json;
 
 use super::{HOST, Rig};
@@ -202,4 +204,40 @@ async fn a_host_that_was_enrolled_before_needs_nothing_but_the_proof_of_the_moni
     rig.forget_requests();
     configure(&rig.next_run(), rig.configure_in()).await.unwrap();
     assert!(rig.writes().is_empty());
+}
+
+/// Proves: B20
+///
+/// Whatever form of a precondition a firmware takes, or takes none at all: its settings are converged, and left alone then.
+#[tokio::test]
+async fn firmware_whose_tags_are_quoted_twice_or_that_takes_no_precondition_is_converged() {
+    let table = [
+        (Vendor::Supermicro, "Supermicro", Quirk::EtagQuotedTwice),
+        (Vendor::Lenovo, "Lenovo XCC", Quirk::IfMatchRefused),
+        (Vendor::Supermicro, "Supermicro", Quirk::IfMatchRefused),
+    ];
+    for (vendor, label, quirk) in table {
+        let rig = Rig::of(|scenario| {
+            scenario.types.values_mut().for_each(|model| model.bmc = vendor);
+            scenario.hosts[0].bmc_quirks = [quirk].into();
+        })
+        .await;
+        let input = || ConfigureBmcIn { vendor: label.into(), ..rig.configure_in() };
+        let out = configure(&rig.cx, input()).await.unwrap_or_else(|e| panic!("{vendor:?} {quirk:?}: {e}"));
+        assert!(out.changed.len() >= 4 && out.skipped.is_empty(), "{vendor:?} {quirk:?}: {out:?}");
+        rig.forget_requests();
+        configure(&rig.next_run(), input()).await.unwrap();
+        assert_eq!(rig.writes(), Vec::<String>::new(), "{vendor:?} {quirk:?}");
+    }
+}
+
+/// A 4xx to what was done all the same (Q23): what stands there counts.
+#[tokio::test]
+async fn a_change_that_is_refused_and_done_is_done() {
+    let rig = Rig::start().await;
+    let (method, path) = (Some("PATCH".into()), Some("*/Syslog".into()));
+    rig.rule(HttpRule { method, path, status: Some(400), after_effect: true, count: Some(1), ..HttpRule::default() });
+    let out = configure(&rig.cx, rig.configure_in()).await.unwrap();
+    assert!(out.changed.contains(&"syslog".to_owned()), "{out:?}");
+    assert_eq!(rig.writes().iter().filter(|write| write.ends_with("/Syslog")).count(), 1);
 }

@@ -130,3 +130,28 @@ async fn a_password_that_ipmi_cannot_carry_is_told_before_anything_is_sent() {
     assert_eq!(failure.code, FailureCode::BmcPasswordPolicy);
     assert!(!failure.message.contains("a-password-of-more-than-twenty"), "{failure}");
 }
+
+/// Proves: X1
+#[tokio::test]
+async fn the_key_of_a_bmc_comes_from_where_the_site_says_and_each_doubt_about_it_has_something_to_do() {
+    let rig = Rig::of(|scenario| scenario.hosts[0].bmc_quirks = [Quirk::IpmiBmcKey].into()).await;
+    configure(&rig.cx, rig.configure_in()).await.unwrap();
+    let out = prove_ipmi(&rig.cx, both(&rig)).await.unwrap();
+    assert!(out.proven.iter().all(|words| words.contains("cipher suite 17 with the BMC's key")), "{out:?}");
+    let item = "bmc-gpu-b07-29";
+    let key = rig.secret(item, "ipmi_key");
+    assert!(!format!("{:?}", rig.observed.lock().unwrap()).contains(&key));
+    assert_eq!(rig.machine().bmc.ipmi_sessions, 0);
+    let table = [
+        ("another key", FailureCode::BmcIpmiLoginFailed, "vault:bmc-gpu-b07-29/ipmi_key"),
+        ("", FailureCode::BmcIpmiUnsupported, "vault:bmc-gpu-b07-29/ipmi_key"),
+        ("0xno-digits", FailureCode::BmcPasswordPolicy, "vault:bmc-gpu-b07-29/ipmi_key"),
+    ];
+    for (key, code, names) in table {
+        rig.vault(item, Some(("ipmi_key", key)));
+        let failure = prove_ipmi(&rig.cx, both(&rig)).await.unwrap_err();
+        assert_eq!((failure.code, failure.owner), (code, Owner::InfraEng), "{failure}");
+        assert!(failure.action.contains(names), "{failure:?}");
+        assert!(key.is_empty() || !format!("{failure:?}").contains(key), "{failure:?}");
+    }
+}

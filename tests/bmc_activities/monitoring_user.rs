@@ -1,8 +1,10 @@
 //! The monitoring user: created once, proven without being written, mended where it is wrong.
 
 use muster::activities::bmc::configure;
-use muster::domain::failure::FailureCode;
+use muster::domain::failure::{FailureCode, Owner};
 use muster::lab::bmc::{Settings, User};
+use muster::lab::machine::{Quirk, Vendor};
+use muster::workflows::defs::{BmcPart, ConfigureBmcIn};
 
 use super::Rig;
 
@@ -101,4 +103,42 @@ async fn a_password_that_ipmi_would_cut_is_found_before_any_write() {
     assert!(failure.message.contains("32 characters, 8 to 20 are allowed"), "{failure}");
     assert!(!failure.message.contains("a-32-character"), "{failure}");
     assert!(rig.writes().is_empty());
+}
+
+/// Proves: B10
+/// Case: C-26
+#[tokio::test]
+async fn a_monitoring_password_that_a_vendor_would_refuse_is_found_before_any_write() {
+    let vendors = [
+        (Vendor::Supermicro, "Supermicro"),
+        (Vendor::Lenovo, "Lenovo XCC"),
+        (Vendor::Dell, "Dell iDRAC"),
+        (Vendor::Ami, "AMI MegaRAC"),
+    ];
+    for (vendor, label) in vendors {
+        let rig = Rig::of(|scenario| {
+            scenario.types.values_mut().for_each(|model| model.bmc = vendor);
+            scenario.hosts[0].bmc_quirks = [Quirk::StrictPasswords].into();
+        })
+        .await;
+        let strict = match vendor {
+            Vendor::Lenovo => ("no-digits-in-here", "no digit"),
+            Vendor::Dell => ("no-upper-case-17", "no upper case letter"),
+            Vendor::Supermicro | Vendor::Ami => ("short", "5 characters"),
+        };
+        let input = || ConfigureBmcIn { vendor: label.into(), part: BmcPart::Monitoring, ..rig.configure_in() };
+        for (password, why) in
+            [("With a blank-17", "printable ASCII"), ("Longer-than-twenty-17", "21 characters"), strict]
+        {
+            rig.vault(ITEM, Some(("password", password)));
+            let failure = configure(&rig.next_run(), input()).await.unwrap_err();
+            assert_eq!((failure.code, failure.owner), (FailureCode::BmcPasswordPolicy, Owner::InfraEng), "{failure}");
+            assert!(failure.message.contains(why) && failure.action.contains(ITEM), "{vendor:?}: {failure:?}");
+            assert!(!format!("{failure:?}").contains(password), "{vendor:?}: it tells the password");
+            assert_eq!(rig.writes(), Vec::<String>::new(), "{vendor:?}: {password}");
+        }
+        rig.vault(ITEM, Some(("password", "Right-one-17-more")));
+        configure(&rig.next_run(), input()).await.unwrap_or_else(|e| panic!("{vendor:?}: {e}"));
+        assert_eq!(rig.machine().bmc.accounts[ITEM], "Right-one-17-more", "{vendor:?}");
+    }
 }

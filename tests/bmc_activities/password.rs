@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use muster::activities::bmc::{back, prepare};
-use muster::domain::failure::FailureCode;
+use muster::domain::failure::{FailureCode, Owner};
 use muster::lab::bmc::Settings;
 use muster::lab::faults::HttpRule;
 use muster::lab::machine::{Quirk, Vendor};
@@ -165,14 +165,17 @@ async fn as_new(rig: &Rig, vendor: Vendor, forced: bool, vault: &str) {
     let (user, factory) = vendor.factory_login();
     rig.change_machine(|machine| {
         machine.bmc.accounts.insert(user.to_owned(), factory.to_owned());
-        let word = if vendor == Vendor::Lenovo { "lenovo" } else { "ami" };
-        if forced {
-            machine.bmc.settings.get_mut(word).unwrap()["must_change"] = true.into();
+        // An iDRAC forces it as long as the factory's is in use.
+        if forced && vendor == Vendor::Lenovo {
+            machine.bmc.settings.get_mut("lenovo").unwrap()["must_change"] = true.into();
         }
     });
     rig.vault(&item(), Some(("password", if forced { factory } else { vault })));
     rig.forget_wrong_tries().await;
 }
+
+/// How often each request of a setup is the one at which the power fails.
+const ROUNDS: u32 = 5;
 
 /// Proves: B3
 ///
@@ -188,12 +191,20 @@ async fn no_power_cut_ends_with_a_credential_that_nobody_knows() {
         random % n
     };
     let (mut points, mut setups) = (0, 0);
-    for (vendor, forced) in [(Vendor::Lenovo, false), (Vendor::Lenovo, true), (Vendor::Ami, false)] {
-        let quirk = if forced { Quirk::ForcedPasswordChange } else { Quirk::FactoryPassword };
+    let kinds = [
+        (Vendor::Lenovo, Quirk::FactoryPassword),
+        (Vendor::Lenovo, Quirk::ForcedPasswordChange),
+        (Vendor::Dell, Quirk::FactoryPassword),
+        // By the account first, and then as an attribute.
+        (Vendor::Dell, Quirk::ForcedChangeByAttribute),
+        (Vendor::Ami, Quirk::FactoryPassword),
+    ];
+    for (vendor, quirk) in kinds {
+        let forced = quirk != Quirk::FactoryPassword;
         let rig = rig(vendor, &[quirk]).await;
         let vault = rig.secret(&item(), "password");
-        let word = if vendor == Vendor::Lenovo { "lenovo" } else { "ami" };
-        for round in 0..12 {
+        let word = format!("{vendor:?}").to_lowercase();
+        for round in 0..ROUNDS {
             for first in 0.. {
                 as_new(&rig, vendor, forced, &vault).await;
                 let mut cut = killed_at(&rig, first, round % 2 == 1).await;
@@ -262,4 +273,102 @@ async fn without_a_factory_credential_the_refusal_says_where_to_put_one() {
     assert_eq!(failure.code, FailureCode::BmcAuthFailed);
     assert!(failure.action.contains("'bmc-factory-lenovo'") && failure.action.contains(&item()), "{failure:?}");
     assert_eq!((rig.writes().len(), wrong_logins(&rig)), (0, 1));
+}
+
+/// Proves: B3
+/// Case: C-26
+///
+/// What each vendor's BMC says that it takes is held against the vault's password, and a password that does not fit is found
+/// before the write: the BMC keeps what it has, and the vault too. Mended there, the next run sets it.
+#[tokio::test]
+async fn a_password_of_a_length_or_with_characters_that_a_vendor_refuses_is_found_before_the_write() {
+    let accent = "Right-\u{f6}ne-17-and-more";
+    // Passwords with the reason against each, and one that is taken.
+    type Row<'a> = (Vendor, &'a [(&'a str, &'a str)], &'a str);
+    let table: [Row; 3] = [
+        (
+            Vendor::Lenovo,
+            &[
+                ("Short-17", "8 characters, 10 to 32"),
+                ("Much-longer-than-anything-it-takes-17", "37 characters, 10 to 32"),
+                ("No-digit-in-here", "no digit"),
+                ("1234567890-12", "no letter"),
+                ("With a blank-17", "printable ASCII"),
+                (accent, "printable ASCII"),
+            ],
+            "Right-one-17-and-more",
+        ),
+        (
+            Vendor::Dell,
+            &[
+                ("A-password-of-more-than-forty-characters-1", "42 characters, 1 to 40"),
+                ("no-upper-case-17", "no upper case letter"),
+                ("No-digit-in-here", "no digit"),
+                ("NoMarkInHere17", "no mark"),
+                (accent, "printable ASCII"),
+            ],
+            "Right-one-17",
+        ),
+        (
+            Vendor::Ami,
+            &[
+                ("Short-17", "8 characters, 13 to 20"),
+                ("Longer-than-twenty-17", "21 characters, 13 to 20"),
+                ("With a blank-17", "printable ASCII"),
+            ],
+            "Right-one-17-more",
+        ),
+    ];
+    for (vendor, wrong, right) in table {
+        let rig = rig(vendor, &[Quirk::FactoryPassword, Quirk::StrictPasswords]).await;
+        let factory = vendor.factory_login().1;
+        for (password, why) in wrong {
+            rig.vault(&item(), Some(("password", password)));
+            let failure = prepared(&rig).await.unwrap_err();
+            assert_eq!((failure.code, failure.owner), (FailureCode::BmcPasswordPolicy, Owner::InfraEng), "{failure}");
+            assert!(failure.message.contains(why) && failure.message.contains(&item()), "{vendor:?}: {failure}");
+            assert!(failure.action.contains(&item()) && !failure.retryable, "{failure:?}");
+            assert!(!format!("{failure:?}").contains(password), "{vendor:?}: it tells the password");
+            assert_eq!((rig.writes(), on_the_bmc(&rig, vendor).as_str()), (vec![], factory), "{vendor:?}: {password}");
+            rig.forget_wrong_tries().await;
+        }
+        rig.vault(&item(), Some(("password", right)));
+        assert!(prepared(&rig).await.unwrap().password_rotated, "{vendor:?}");
+        assert_eq!(on_the_bmc(&rig, vendor), right, "{vendor:?}");
+    }
+}
+
+/// Case: C-26
+///
+/// A rule that a BMC tells nobody: its refusal is one of the password, and leaves both sides with what works.
+#[tokio::test]
+async fn a_password_that_a_bmc_refuses_for_a_reason_of_its_own_is_a_matter_of_the_password_on_each_vendor() {
+    for vendor in VENDORS {
+        let rig = rig(vendor, &[Quirk::FactoryPassword]).await;
+        let body = serde_json::json!({"error": {"@Message.ExtendedInfo": [{"MessageId": "Base.1.8.PropertyValueFormatError",
+            "Message": "The character '_' is not accepted.", "MessageArgs": ["******", "Password"]}]}});
+        let method = Some("PATCH".into());
+        rig.rule(HttpRule { method, status: Some(400), body: Some(body), count: Some(1), ..HttpRule::default() });
+        let failure = prepared(&rig).await.unwrap_err();
+        assert_eq!(failure.code, FailureCode::BmcPasswordPolicy, "{vendor:?}: {failure}");
+        assert!(failure.message.contains("The character '_' is not accepted."), "{failure}");
+        assert_eq!(
+            (rig.writes().len(), on_the_bmc(&rig, vendor).as_str()),
+            (1, vendor.factory_login().1),
+            "{vendor:?}"
+        );
+        rig.forget_wrong_tries().await;
+        assert!(prepared(&rig).await.unwrap().password_rotated, "{vendor:?}");
+    }
+}
+
+/// Case: C-26
+///
+/// A password that muster makes fits a BMC whose every rule is on.
+#[tokio::test]
+async fn a_made_password_is_taken_by_a_bmc_with_every_rule_on() {
+    let rig = rig(Vendor::Dell, &[Quirk::ForcedPasswordChange, Quirk::StrictPasswords]).await;
+    rig.vault(&item(), Some(("password", Vendor::Dell.factory_login().1)));
+    assert!(prepared(&rig).await.unwrap().password_rotated);
+    assert_eq!(on_the_bmc(&rig, Vendor::Dell), rig.secret(&item(), "password"));
 }

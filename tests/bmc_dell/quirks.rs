@@ -1,8 +1,11 @@
 //! Odd habits of real iDRACs around jobs and boot order, one by one.
 
-use muster::clients::http::{Auth, Method, Request};
+use std::time::{Duration, Instant};
+
+use muster::clients::http::{Auth, HttpError, Method, Request};
+use muster::clients::redfish::RedfishError;
 use muster::clients::redfish::dell::Dell;
-use muster::clients::redfish::dialect::{JobState, Staging};
+use muster::clients::redfish::dialect::{Dialect, JobState, Staging};
 use muster::domain::bios::difference;
 use muster::domain::boot::restrict;
 use muster::lab::build::bmc_password;
@@ -217,4 +220,70 @@ async fn power_that_is_as_asked_for_is_a_conflict_and_a_restart_of_the_idrac_has
     assert_eq!(rig.ask(Method::POST, manager, Some(json!({"ResetType": "ForceRestart"}))).await.0, 400);
     assert_eq!(rig.ask(Method::POST, manager, Some(json!({"ResetType": "GracefulRestart"}))).await.0, 204);
     assert_eq!(rig.machine().bmc.resets, 1);
+}
+
+/// Case: C-29
+#[tokio::test]
+async fn a_deleted_job_is_waited_for_until_it_is_gone_and_one_that_stays_is_told() {
+    let change = attributes(&[("LogicalProc", "Enabled")]);
+    let rig = Rig::with(&[Quirk::DeletionLags]).await;
+    let staged = rig.stage(&change).await;
+    let parts = rig.parts().await;
+    Dell.withdraw(rig.at(&parts), &staged.jobs[0]).await.unwrap();
+    nothing_is_left(&rig).await;
+
+    let rig = Rig::with(&[Quirk::DeletionForgotten]).await;
+    let staged = rig.stage(&change).await;
+    let parts = rig.parts().await;
+    rig.forget_requests();
+    let error = Dell.withdraw(rig.at(&parts), &staged.jobs[0]).await.unwrap_err().to_string();
+    assert!(error.contains("was deleted and is still there") && error.contains(&staged.jobs[0]), "{error}");
+    assert_eq!(rig.writes().len(), 1, "it is asked for once: {:?}", rig.writes());
+}
+
+/// Somebody locks it down while a job of ours waits: that job can't be taken back, and is when the lockdown is over.
+#[tokio::test]
+async fn a_lockdown_keeps_a_job_and_lets_power_and_the_locator_through() {
+    let rig = Rig::start().await;
+    let change = attributes(&[("LogicalProc", "Enabled")]);
+    let staged = rig.stage(&change).await;
+    let lockdown = |word: &str| json!({"Attributes": {"Lockdown.1.SystemLockdown": word}});
+    let path = "/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/DellAttributes/iDRAC.Embedded.1";
+    rig.redfish.patch(path, &lockdown("Enabled")).await.unwrap();
+    let parts = rig.parts().await;
+    let told = Dell.refuses_changes(rig.at(&parts)).await.unwrap();
+    assert_eq!(told.as_deref(), Some("Lockdown.1.SystemLockdown is Enabled"));
+    let error = Dell.withdraw(rig.at(&parts), &staged.jobs[0]).await.unwrap_err();
+    assert!(matches!(error, RedfishError::LockedDown { .. }), "{error}");
+    assert_eq!(rig.jobs().await.len(), 1);
+    rig.redfish.patch(SYSTEM, &json!({"LocationIndicatorActive": true})).await.unwrap();
+    rig.redfish.post(&format!("{SYSTEM}/Actions/ComputerSystem.Reset"), &json!({"ResetType": "On"})).await.unwrap();
+    rig.redfish.patch(path, &lockdown("Disabled")).await.unwrap();
+    assert_eq!(Dell.refuses_changes(rig.at(&parts)).await.unwrap(), None);
+    Dell.withdraw(rig.at(&parts), &staged.jobs[0]).await.unwrap();
+    nothing_is_left(&rig).await;
+}
+
+/// Nothing was sent to a port at which nobody listens: whatever was asked is asked again, for as long as the budget lasts, and
+/// whoever asks for the first time is told at once.
+#[tokio::test]
+async fn a_web_server_that_stays_away_is_waited_for_within_the_budget_and_no_longer() {
+    let rig = Rig::start().await;
+    rig.redfish.get(SYSTEM).await.unwrap();
+    let away = |rig: &Rig, seconds: u64| {
+        let now = rig.lab.world().now();
+        rig.change_machine(|machine| machine.bmc.web_away = Some((now, now + Duration::from_secs(seconds))));
+    };
+    // 60 s of the lab are 100 ms, and there is a budget of 400 ms.
+    away(&rig, 60);
+    assert!(rig.redfish.get(SYSTEM).await.is_ok());
+    away(&rig, 3600);
+    let (began, fresh) = (Instant::now(), rig.as_user("root", &bmc_password(HOST)));
+    rig.redfish.get(SYSTEM).await.unwrap_err();
+    let error = rig.redfish.patch(SYSTEM, &json!({"IndicatorLED": "Blinking"})).await.unwrap_err();
+    assert!(matches!(error, RedfishError::Http(HttpError::Refused { .. })), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    let began = Instant::now();
+    fresh.get(SYSTEM).await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_millis(200), "{:?}", began.elapsed());
 }

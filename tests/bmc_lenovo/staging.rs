@@ -184,3 +184,52 @@ async fn what_it_has_no_way_to_do_is_said_and_writes_nothing() {
     let (status, _) = rig.ask(Method::PATCH, "/redfish/v1/Systems/1/Pending", Some(body), &[]).await;
     assert_eq!(status, 400);
 }
+
+/// An XCC3 has no resource for the order of its NICs: a firmware attribute for each place holds the entry in it.
+#[tokio::test]
+async fn an_xcc3_orders_its_nics_by_firmware_attributes_in_one_write() {
+    let rig = fresh(&[Quirk::Xcc3, Quirk::PendingListsChangesOnly]).await;
+    assert_eq!(rig.get("/redfish/v1/Systems/1/Oem/Lenovo/BootSettings").await.0, 404);
+    let setup = rig.boot().await;
+    let kinds: Vec<Kind> = setup.options.iter().skip(3).map(|option| option.kind).collect();
+    assert_eq!(kinds[..3], [Kind::PxeV6, Kind::PxeV4, Kind::HttpV4]);
+    let eth1 = rig.mac("eth1");
+    let order = nic_first(&setup, eth1).unwrap();
+    rig.forget_requests();
+    rig.stage_boot(order.clone(), vec![], vec![]).await;
+    assert_eq!(rig.writes(), ["PATCH /redfish/v1/Systems/1/Bios/Pending", PENDING]);
+    let staged = rig.boot().await;
+    assert_eq!((staged.staged.as_ref(), staged.order() == order), (Some(&order), false));
+    rig.forget_requests();
+    rig.stage_boot(order.clone(), vec![], vec![]).await;
+    assert_eq!(rig.writes(), Vec::<String>::new(), "what is staged is not staged again");
+    rig.restart().await;
+    let now = rig.boot().await;
+    assert_eq!((now.order(), now.staged.clone(), now.options[0].nic()), (order, None, Ok(Some(eth1))));
+    // No two places hold one entry, and none is lost: the firmware takes nothing else.
+    let body = json!({"Attributes": {"BootOrder_NetworkPriority_2": rig.kept("lenovo", "/network/0")}});
+    let (status, _) = rig.ask(Method::PATCH, "/redfish/v1/Systems/1/Bios/Pending", Some(body), &[]).await;
+    assert_eq!(status, 400);
+}
+
+/// Fails closed: entries that do not read as those of two public clients are not moved, and the run is told why.
+#[tokio::test]
+async fn an_xcc3_whose_entries_read_otherwise_has_its_classes_ordered_and_no_nic_singled_out() {
+    let rig = fresh(&[Quirk::Xcc3]).await;
+    let eth0 = rig.mac("eth0");
+    let entries = rig.kept("lenovo", "/network");
+    let foreign: Vec<String> = (0..entries.as_array().unwrap().len()).map(|n| format!("NIC {n}")).collect();
+    rig.set("lenovo", "/network", json!(foreign));
+    let setup = rig.boot().await;
+    let why = nic_first(&setup, eth0).unwrap_err();
+    assert!(why.contains("no boot option is proven to be"), "{why}");
+    let order = network_first(&setup);
+    rig.forget_requests();
+    rig.stage_boot(order, vec![], vec![]).await;
+    assert_eq!(rig.writes(), [PENDING]);
+    // The same entry twice says nothing of either.
+    rig.set("lenovo", "/network", entries.clone());
+    rig.set("lenovo", "/network/1", entries[0].clone());
+    let why = nic_first(&rig.boot().await, eth0).unwrap_err();
+    assert!(why.contains("in two places"), "{why}");
+}

@@ -5,12 +5,12 @@ use muster::clients::redfish::dialect::At;
 use muster::clients::redfish::host::{find_manager, find_system};
 use muster::clients::redfish::links::{self, LinksError};
 use muster::clients::redfish::vendor::{Detected, Vendor, detect};
-use muster::clients::redfish::{Resource, accounts};
+use muster::clients::redfish::{RedfishError, Resource, accounts};
 use muster::domain::link::LinkState;
 use muster::domain::mac::Mac;
 use serde_json::json;
 
-use super::tree::{Reply, Tree, fixture, resources};
+use super::tree::{Reply, Tree, fixture, fixtures, resources};
 
 /// Every captured resource is read, and every collection listed to its end, without an error and without a write.
 #[tokio::test]
@@ -20,6 +20,40 @@ async fn the_whole_captured_supermicro_tree_can_be_walked_read_only() {
     assert!(paths.len() > 150, "{}", paths.len());
     let collections = tree.walk(&paths).await;
     assert!(collections > 20, "{collections}");
+}
+
+/// One that is all refusals: a page in one place, a password that has to be changed in another, and a root.
+#[tokio::test]
+async fn a_tree_of_refusals_is_walked_with_the_errors_that_are_in_it_and_no_others() {
+    let tree = Tree::captured("dell-forbidden").await;
+    let client = tree.client();
+    assert_eq!(detect(&client.root().await.unwrap()), Detected::Known(Vendor::Dell));
+    let page = client.get("/redfish/v1/Systems").await.unwrap_err();
+    assert!(matches!(&page, RedfishError::Forbidden { reason, .. } if reason == "403 - Forbidden"), "{page}");
+    let change = client.get("/redfish/v1/Chassis").await.unwrap_err();
+    assert!(matches!(change, RedfishError::PasswordChangeRequired { account: None, .. }), "{change}");
+}
+
+/// Each captured tree that there is has a test that walks it.
+#[test]
+fn no_captured_tree_is_forgotten() {
+    let walked = [
+        "ami-megarac",
+        "dell-forbidden",
+        "dell-idrac",
+        "dell-idrac-multi-nic",
+        "lenovo-xcc",
+        "lenovo-xcc-sr670",
+        "supermicro",
+    ];
+    let mut folders: Vec<String> = std::fs::read_dir(fixtures())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("redfish").is_dir())
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    folders.sort();
+    assert_eq!(folders, walked);
 }
 
 /// Proves: B1

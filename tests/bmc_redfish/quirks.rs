@@ -429,3 +429,12 @@ async fn hostile_bodies_are_errors_of_one_resource_and_nothing_more() {
         assert!(error.is_of_one_resource(), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_root_that_is_no_json_is_told_with_the_place_where_it_is_none() {
+    let body = b"{\"Id\": \"RootService\", \"@odata.etag\": \"W/\"17\"\"}".to_vec();
+    let tree = Tree::start(None, move |_| Some(Reply { status: 200, headers: vec![], body: body.clone() })).await;
+    let error = tree.client().root().await.unwrap_err();
+    assert!(matches!(error, RedfishError::Http(HttpError::NotJson { .. })), "{error}");
+    assert!(error.to_string().contains("line 1 column 42"), "{error}");
+}

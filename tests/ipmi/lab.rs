@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster::clients::ipmi::{IpmiError, Patience, Privilege, Suite, prove};
+use muster::lab::build::bmc_key;
 use muster::lab::ledger::System;
 use muster::lab::machine::{Quirk, Vendor};
 use tokio::net::UdpSocket;
 
 use super::hostile::relay;
-use super::{MONITOR, PATIENCE, Rig, login};
+use super::{HOST, MONITOR, PATIENCE, Rig, keyed, login};
 
 const VENDORS: [Vendor; 4] = [Vendor::Supermicro, Vendor::Lenovo, Vendor::Dell, Vendor::Ami];
 
@@ -151,4 +152,38 @@ async fn a_bmc_at_an_ipv6_address_is_logged_in_to() {
     assert!(matches!(front, SocketAddr::V6(_)));
     prove(front, &rig.monitor(), Privilege::User, &PATIENCE).await.unwrap();
     relay.abort();
+}
+
+/// Proves: X1. The key of the BMC (K_g) is what the session's keys are made of; the password still is what proves who asks.
+#[tokio::test]
+async fn a_bmc_with_a_key_of_its_own_is_logged_in_to_with_that() {
+    let key = bmc_key(HOST);
+    let in_hexadecimal = format!("0x{}", key.bytes().map(|byte| format!("{byte:02x}")).collect::<String>());
+    for quirks in [&[Quirk::IpmiBmcKey][..], &[Quirk::IpmiBmcKey, Quirk::IpmiOnlySuite3]] {
+        let rig = Rig::start(Vendor::Dell, quirks).await;
+        for key in [&key, &in_hexadecimal] {
+            let proof = rig.prove(&keyed(rig.admin(), key), Privilege::Administrator).await.unwrap();
+            assert!(proof.by_bmc_key, "{quirks:?}");
+        }
+        let wrong = keyed(login(&rig.admin().username, "another-password"), &key);
+        let wrong = rig.prove(&wrong, Privilege::User).await.unwrap_err();
+        assert!(matches!(wrong, IpmiError::WrongPassword { .. }), "{wrong}");
+        rig.has_no_session().await;
+        // Whoever has another key can't end what is open then: the BMC does so by its own time.
+        let other = rig.prove(&keyed(rig.admin(), "another key"), Privilege::User).await.unwrap_err();
+        assert_eq!(other, IpmiError::OtherBmcKey { to: rig.to }, "{quirks:?}");
+        let none = rig.prove(&rig.admin(), Privilege::User).await.unwrap_err();
+        assert_eq!(none, IpmiError::BmcKey { to: rig.to });
+    }
+    // One that does not say that it has one.
+    let rig = Rig::start(Vendor::Lenovo, &[Quirk::IpmiBmcKeyUntold]).await;
+    let proof = rig.prove(&keyed(rig.admin(), &key), Privilege::Administrator).await.unwrap();
+    assert!(proof.by_bmc_key);
+    let none = rig.prove(&rig.admin(), Privilege::User).await.unwrap_err();
+    assert!(matches!(none, IpmiError::Denied { .. }), "{none}");
+    // A BMC that has none is not given it.
+    let rig = Rig::start(Vendor::Ami, &[]).await;
+    let proof = rig.prove(&keyed(rig.admin(), &key), Privilege::Administrator).await.unwrap();
+    assert!(!proof.by_bmc_key);
+    rig.has_no_session().await;
 }

@@ -8,7 +8,7 @@ mod peers;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use muster::clients::ipmi::{IpmiError, Login, Patience, Privilege, Proof, prove};
+use muster::clients::ipmi::{BmcKey, IpmiError, Login, Patience, Privilege, Proof, prove};
 use muster::lab::Lab;
 use muster::lab::bmc::Settings;
 use muster::lab::build::{bmc_password, bmc_user};
@@ -90,5 +90,10 @@ impl Rig {
 }
 
 pub fn login(username: &str, password: &str) -> Login {
-    Login { username: username.into(), password: password.to_owned().into() }
+    Login { username: username.into(), password: password.to_owned().into(), bmc_key: None }
+}
+
+/// The same with the BMC's own key.
+pub fn keyed(login: Login, key: &str) -> Login {
+    Login { bmc_key: Some(BmcKey::parse(&key.to_owned().into()).unwrap()), ..login }
 }

@@ -5,10 +5,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use muster::clients::ipmi::{IpmiError, Login, Privilege, Suite, prove};
+use muster::lab::build::bmc_key;
 use muster::lab::machine::{Quirk, Vendor};
 use secrecy::ExposeSecret;
 
-use super::{PATIENCE, Rig, login};
+use super::{HOST, PATIENCE, Rig, keyed, login};
 
 /// Whether a program of the machine can be run; says so where it cannot.
 fn has(program: &str, package: &str) -> bool {
@@ -20,10 +21,19 @@ fn has(program: &str, package: &str) -> bool {
     there
 }
 
-fn ipmitool(to: SocketAddr, login: &Login, suite: Option<Suite>, level: &str, words: &[&str]) -> Output {
+/// `key`: as ipmitool takes it, with its switch.
+fn ipmitool(
+    to: SocketAddr,
+    login: &Login,
+    key: Option<[&str; 2]>,
+    suite: Option<Suite>,
+    level: &str,
+    words: &[&str],
+) -> Output {
     let mut command = Command::new("ipmitool");
     command.args(["-I", "lanplus", "-H", &to.ip().to_string(), "-p", &to.port().to_string()]);
     command.args(["-U", &login.username, "-E", "-L", level, "-N", "2", "-R", "2"]);
+    command.args(key.into_iter().flatten());
     if let Some(suite) = suite {
         command.args(["-C", &suite.number().to_string()]);
     }
@@ -40,7 +50,7 @@ async fn ipmitool_logs_in_to_a_lab_bmc_with_both_suites_and_is_refused_as_it_sho
     let rig = Rig::start(Vendor::Supermicro, &[]).await;
     let (to, admin, monitor) = (rig.to, rig.admin(), rig.monitor());
     let said = move |login: &Login, suite, level: &str, words: &[&str]| {
-        let output = ipmitool(to, login, suite, level, words);
+        let output = ipmitool(to, login, None, suite, level, words);
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         (output.status.success(), text)
     };
@@ -62,6 +72,26 @@ async fn ipmitool_logs_in_to_a_lab_bmc_with_both_suites_and_is_refused_as_it_sho
     assert!(!good, "{text}");
 }
 
+/// Proves: X1. A BMC of the lab with a key of its own is one to a console that this project did not write.
+#[tokio::test(flavor = "multi_thread")]
+async fn ipmitool_needs_the_key_of_a_lab_bmc_that_has_one() {
+    if !has("ipmitool", "ipmitool") {
+        return;
+    }
+    let rig = Rig::start(Vendor::Supermicro, &[Quirk::IpmiBmcKey]).await;
+    let (to, admin, key) = (rig.to, rig.admin(), bmc_key(HOST));
+    let digits: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let good = |key: Option<[&str; 2]>, suite| {
+        ipmitool(to, &admin, key, Some(suite), "ADMINISTRATOR", &["mc", "info"]).status.success()
+    };
+    for suite in Suite::ALL {
+        assert!(good(Some(["-k", &key]), suite), "{suite}");
+        assert!(good(Some(["-y", &digits]), suite), "{suite}");
+    }
+    assert!(!good(Some(["-k", "another key"]), Suite::Seventeen));
+    assert!(!good(None, Suite::Seventeen));
+}
+
 /// OpenIPMI's simulated BMC, as long as it lives here.
 struct Simulator {
     child: Child,
@@ -79,18 +109,20 @@ impl Drop for Simulator {
 const SIMULATOR: &str = "ipmi_sim";
 
 impl Simulator {
-    fn start() -> Option<Simulator> {
+    /// With a key of its own, where one is given.
+    fn start(key: Option<&str>) -> Option<Simulator> {
         if !has(SIMULATOR, "openipmi") {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let key = key.map(|key| format!("    bmc_key \"{key}\"\n")).unwrap_or_default();
         let lan = format!(
             "name \"lab\"\nset_working_mc 0x20\n  startlan 1\n    addr 127.0.0.1 {port}\n    priv_limit admin\n\
              \x20   allowed_auths_callback none md2 md5 straight\n    allowed_auths_user none md2 md5 straight\n\
              \x20   allowed_auths_operator none md2 md5 straight\n    allowed_auths_admin none md2 md5 straight\n\
-             \x20   guid a123456789abcdefa123456789abcdef\n  endlan\n\
+             \x20   guid a123456789abcdefa123456789abcdef\n{key}  endlan\n\
              \x20 user 2 true \"ADMIN\" \"a-right-password\" admin 10 none md2 md5 straight\n\
              \x20 user 3 true \"ipmi_exporter\" \"another-right-one\" user 10 none md2 md5 straight\n"
         );
@@ -130,11 +162,15 @@ impl Simulator {
     }
 }
 
-/// Proves: X1. Our client is one to a BMC that this project did not write. It knows the suite 3 only, and refuses 17; levels it
-/// gives to anybody, so that the lab alone shows how a level is refused.
+/// Proves: X1. Our client is one to a BMC that this project did not write. Levels it gives to anybody, so that the lab alone shows
+/// how a level is refused.
+///
+/// It refuses the suite 17, and no configuration changes that: its table of authentications ends with HMAC-SHA1 and HMAC-MD5
+/// (`auths` in `lanserv/lanserv_ipmi.c`, from Debian's 2.0.33 to the newest), and `allowed_auths_*` are those of IPMI 1.5. What
+/// proves the suite 17 is ipmitool against the lab.
 #[tokio::test]
 async fn our_client_logs_in_to_openipmis_simulator_and_tells_its_refusals_apart() {
-    let Some(simulator) = Simulator::start() else { return };
+    let Some(simulator) = Simulator::start(None) else { return };
     let to = simulator.to;
     // More logins than the 63 sessions that it has room for: each one is ended.
     for _ in 0..70 {
@@ -148,4 +184,20 @@ async fn our_client_logs_in_to_openipmis_simulator_and_tells_its_refusals_apart(
     assert_eq!(error, IpmiError::WrongPassword { user: "ADMIN".into() });
     let error = prove(to, &login("nobody", "x"), Privilege::User, &PATIENCE).await.unwrap_err();
     assert_eq!(error, IpmiError::UnknownUser { user: "nobody".into() });
+}
+
+/// Proves: X1
+#[tokio::test]
+async fn our_client_logs_in_to_a_simulator_with_a_key_of_its_own() {
+    // The simulator cuts off the twentieth character.
+    let key = "abcdefghijklmnopqrs";
+    let Some(simulator) = Simulator::start(Some(key)) else { return };
+    let (to, admin) = (simulator.to, || login("ADMIN", "a-right-password"));
+    let level = Privilege::Administrator;
+    let proof = prove(to, &keyed(admin(), key), level, &PATIENCE).await.unwrap();
+    assert_eq!((proof.suite, proof.by_bmc_key), (Suite::Three, true));
+    let error = prove(to, &keyed(admin(), "another key"), level, &PATIENCE).await.unwrap_err();
+    assert_eq!(error, IpmiError::OtherBmcKey { to });
+    let error = prove(to, &admin(), level, &PATIENCE).await.unwrap_err();
+    assert_eq!(error, IpmiError::BmcKey { to });
 }

@@ -271,6 +271,24 @@ pub fn kept(machine: &Machine, name: &str) -> Vec<Value> {
     machine.bmc.settings.get(&word).and_then(|kept| kept[name].as_array().cloned()).unwrap_or_default()
 }
 
+/// The boot options that are on, or will be from the next boot on: those of NICs, and all others. An XCC has classes instead;
+/// `None`: this vendor's are not touched.
+pub fn bootable_now_and_next(machine: &Machine) -> Option<[(usize, usize); 2]> {
+    match machine.bmc.vendor {
+        Vendor::Supermicro => None,
+        Vendor::Dell | Vendor::Ami => Some([bootable(machine); 2]),
+        Vendor::Lenovo => {
+            let kept = &machine.bmc.settings["lenovo"];
+            let of = |name: &str| {
+                let named = |word: &str| kept[name].as_array().is_none_or(|all| all.iter().any(|class| class == word));
+                (usize::from(named("Network")), usize::from(named("Hard Disk")))
+            };
+            // Without a next order the one in force stays.
+            Some([of("classes"), of("classes_next")])
+        }
+    }
+}
+
 /// The boot options that are on, or will be from the next boot on: those of NICs, and all others.
 pub fn bootable(machine: &Machine) -> (usize, usize) {
     let on = |option: &&Value| option["next"].as_bool().or(option["enabled"].as_bool()) == Some(true);

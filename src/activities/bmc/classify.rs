@@ -48,6 +48,13 @@ pub(super) fn failure(error: &RedfishError, place: &Place<'_>, phase: Phase) -> 
         RedfishError::Forbidden { user, .. } => {
             of(FailureCode::BmcRefused, format!("give the BMC's user '{user}' the role Administrator, then retry"))
         }
+        RedfishError::LockedDown { .. } => of(
+            FailureCode::BmcLockdown,
+            format!(
+                "switch the lockdown mode of the BMC of '{host}' off (iDRAC: System Lockdown Mode, attribute \
+                 Lockdown.1.SystemLockdown), retry, and switch it on again when '{host}' is enrolled"
+            ),
+        ),
         RedfishError::NotLicensed { .. } => {
             of(FailureCode::BmcRefused, format!("put the licence that it names on the BMC of '{host}', then retry"))
         }

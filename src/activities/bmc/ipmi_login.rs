@@ -7,7 +7,10 @@ use std::time::Duration;
 use super::access::{Bmc, credential};
 use super::{BMC, ipmi_user, wrong_tries};
 use crate::activities::env::ActivityCx;
-use crate::clients::ipmi::{IpmiError, Login, Patience, Privilege, Proof};
+use crate::activities::vault;
+use crate::clients::ipmi::{BmcKey, IpmiError, Login, Patience, Privilege, Proof};
+use crate::clients::vault::VaultError;
+use crate::config::settings::SecretRef;
 use crate::domain::failure::{Failure, FailureCode, Owner};
 use crate::domain::phase::Phase;
 use crate::workflows::defs::{ProveIpmiIn, ProveIpmiOut};
@@ -46,11 +49,13 @@ pub async fn prove_ipmi(cx: &ActivityCx, input: ProveIpmiIn) -> Result<ProveIpmi
     for who in everybody {
         let credential = credential(cx, who.item, bmc.phase).await?;
         let user = credential.username.clone();
-        let login = Login { username: credential.username, password: credential.password };
+        let bmc_key = bmc_key(cx, &bmc).await?;
+        let login = Login { username: credential.username, password: credential.password, bmc_key };
         match cx.env.clients.ipmi_login(to, &login, who.level, &patience(&bmc)).await {
-            Ok(Some(Proof { suite, level, firmware })) => {
+            Ok(Some(Proof { suite, level, firmware, by_bmc_key })) => {
+                let key = if by_bmc_key { " with the BMC's key" } else { "" };
                 let words = format!(
-                    "'{user}' logs in over IPMI at {to} as {level}, for {} (cipher suite {suite}, firmware {firmware})",
+                    "'{user}' logs in over IPMI at {to} as {level}, for {} (cipher suite {suite}{key}, firmware {firmware})",
                     who.purpose
                 );
                 cx.note(BMC, words.clone());
@@ -77,6 +82,32 @@ pub async fn prove_ipmi(cx: &ActivityCx, input: ProveIpmiIn) -> Result<ProveIpmi
         }
     }
     Ok(ProveIpmiOut { proven })
+}
+
+/// The key of this BMC, where the site names a place for one and that place has one. A BMC that has a key and is asked without
+/// it says so: a host whose item lacks it is not passed over.
+async fn bmc_key(cx: &ActivityCx, bmc: &Bmc<'_>) -> Result<Option<BmcKey>, Failure> {
+    let Some(reference) = key_of(bmc) else { return Ok(None) };
+    let text = match cx.env.vault.resolve_soon(&reference).await {
+        Ok(text) => text,
+        Err(VaultError::Missing { .. } | VaultError::EnvMissing(_)) => return Ok(None),
+        Err(error) => return Err(vault::failure(&error, bmc.phase)),
+    };
+    BmcKey::parse(&text).map(Some).map_err(|error| {
+        bmc.fail(
+            FailureCode::BmcPasswordPolicy,
+            format!("IPMI of '{}': {error}", bmc.target.host),
+            format!("correct {reference}: up to 20 characters, or 0x and up to 40 hexadecimal digits; then retry"),
+        )
+    })
+}
+
+/// The place of the key; `{host}` in the name of an item stands for the device's name.
+fn key_of(bmc: &Bmc<'_>) -> Option<SecretRef> {
+    Some(match bmc.site.bmc.ipmi_key.clone()? {
+        SecretRef::Vault { item, field } => SecretRef::Vault { item: item.replace("{host}", &bmc.target.host), field },
+        other => other,
+    })
 }
 
 fn patience(bmc: &Bmc<'_>) -> Patience {
@@ -118,9 +149,25 @@ fn failure(bmc: &Bmc<'_>, who: &Who<'_>, to: SocketAddr, error: &IpmiError) -> F
                  prove_ipmi from the site's options"
             ),
         ),
-        IpmiError::BmcKey { .. } => {
-            of(FailureCode::BmcIpmiUnsupported, format!("clear the BMC key (K_g) at the BMC of '{host}', then retry"))
-        }
+        IpmiError::BmcKey { .. } => of(
+            FailureCode::BmcIpmiUnsupported,
+            match key_of(bmc) {
+                Some(reference) => {
+                    format!("put the key of the BMC of '{host}' into {reference}, or clear it at the BMC, then retry")
+                }
+                None => format!(
+                    "say in [sites.{}.bmc] ipmi_key where the key of the BMC of '{host}' is, or clear it at the BMC, then retry",
+                    bmc.target.site
+                ),
+            },
+        ),
+        IpmiError::OtherBmcKey { .. } => of(
+            FailureCode::BmcIpmiLoginFailed,
+            format!(
+                "put the key (K_g) of the BMC of '{host}' into {}, or give the BMC the one that is there, then retry",
+                key_of(bmc).map_or_else(|| "the vault".to_owned(), |reference| reference.to_string())
+            ),
+        ),
         IpmiError::UnknownUser { user } => of(
             FailureCode::BmcIpmiLoginFailed,
             format!("allow IPMI over LAN to the user '{user}' of the BMC of '{host}', then retry"),

@@ -68,6 +68,7 @@ pub(super) async fn ensure(
     let wanted = WantedAccount { username: credential.username.clone(), role: ROLE, typed };
     let user = User { bmc, manager: at.manager, wanted, credential };
     let Some(account) = accounts.of(&user.wanted.username) else {
+        may_change(dialect, at).await?;
         let made = match dialect.free_place(accounts) {
             Some(place) => Some(user.fill(place).await?),
             None => user.create(accounts, at.root).await?,
@@ -91,6 +92,7 @@ pub(super) async fn ensure(
     if differing.is_empty() && user.is_proven(account).await? {
         return Ok(Done::Satisfied);
     }
+    may_change(dialect, at).await?;
     let account = user.mend(account).await?;
     let (before, after) = if differing.is_empty() {
         ("password unproven".to_owned(), "password of the vault".to_owned())
@@ -102,6 +104,14 @@ pub(super) async fn ensure(
     bmc.cx.wrote(BMC, &bmc.target.host, LABEL, before, after);
     user.prove_after_write(&account).await?;
     Ok(Done::Changed)
+}
+
+/// Nothing is written to a BMC that is known to take no change.
+async fn may_change(dialect: &dyn Dialect, at: At<'_>) -> Result<(), RedfishError> {
+    match dialect.refuses_changes(at).await? {
+        Some(reason) => Err(RedfishError::LockedDown { asked: LABEL.to_owned(), reason }),
+        None => Ok(()),
+    }
 }
 
 /// Makes the next run write the account anew: a login over IPMI has shown that its password is another one.

@@ -20,6 +20,9 @@ use crate::workflows::defs::{BmcStage, Changed, StageBmcIn, StageBmcOut, StagedB
 /// The word for the boot order in messages and in the change list.
 const BOOT_ORDER: &str = "boot order";
 
+/// What is left as it is where the class of network options comes first and the NIC within it is not known.
+const NIC_PLACE: &str = "place of the provisioning NIC in the boot order";
+
 /// Compares, and stages the difference. What is staged already, by a run of before that was broken off, is not staged again.
 pub async fn stage(cx: &ActivityCx, input: StageBmcIn) -> Result<StageBmcOut, Failure> {
     let bmc = Bmc::open(cx, &input.target, Phase::Bmc).await?;
@@ -67,6 +70,9 @@ async fn stage_by(bmc: &Bmc<'_>, restrict_boot: bool) -> Result<StageBmcOut, Tro
     }
     if wish.words.is_empty() {
         return Ok(StageBmcOut { satisfied: wish.satisfied, skipped, needs_boot: wish.awaits_boot, ..nothing });
+    }
+    if let Some(reason) = host.dialect.refuses_changes(host.at()).await? {
+        return Err(RedfishError::LockedDown { asked: "staging".to_owned(), reason }.into());
     }
     Ours { staging: true, ..Ours::default() }.keep(bmc).await?;
     let staged = match staging.stage(host.at(), &wish.change).await {
@@ -304,8 +310,14 @@ impl<'a> Host<'a> {
         if !restricts {
             // A NIC that is not positively identified is not singled out: nothing is lost by that here.
             let singled = nic.filter(|_| self.flow.boot == BootStep::NetworkFirst);
-            let order = singled.and_then(|nic| boot::nic_first(setup, nic).ok());
-            let order = order.unwrap_or_else(|| boot::network_first(setup));
+            let order = match singled.map(|nic| boot::nic_first(setup, nic)) {
+                Some(Ok(order)) => order,
+                Some(Err(why)) => {
+                    wish.skipped.push((NIC_PLACE.to_owned(), why));
+                    boot::network_first(setup)
+                }
+                None => boot::network_first(setup),
+            };
             self.want_order(setup, BootChange { order, ..BootChange::default() }, wish);
             return Ok(());
         }

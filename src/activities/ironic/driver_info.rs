@@ -187,6 +187,7 @@ mod tests {
             reset_budget: Duration::from_secs(1),
             syslog_port: 514,
             ipmi_port: 623,
+            ipmi_key: None,
             bios: Default::default(),
         }
     }

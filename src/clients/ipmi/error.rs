@@ -32,9 +32,12 @@ pub enum IpmiError {
     /// Name or password are none that IPMI 2.0 can carry.
     #[error("{why}")]
     Unfit { why: String },
-    /// The BMC asks for its own key beside the password.
+    /// The BMC asks for its own key beside the password, and there is none to show.
     #[error("{to} wants a BMC key (K_g) beside the password")]
     BmcKey { to: SocketAddr },
+    /// The password is right, and the BMC's own key is not.
+    #[error("{to} has another BMC key (K_g) than the one that was given")]
+    OtherBmcKey { to: SocketAddr },
     /// It says no for another reason.
     #[error("{to} refuses '{asked}': {said}")]
     Denied { to: SocketAddr, asked: &'static str, said: String },

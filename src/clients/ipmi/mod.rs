@@ -14,4 +14,4 @@ mod session;
 
 pub use error::IpmiError;
 pub use keys::Suite;
-pub use prove::{Login, Patience, Privilege, Proof, prove};
+pub use prove::{BmcKey, Login, Patience, Privilege, Proof, prove};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, sleep};
 
@@ -29,6 +30,51 @@ const EXCHANGES: u32 = 2;
 pub struct Login {
     pub username: String,
     pub password: SecretString,
+    /// The BMC's own key, where it has one.
+    pub bmc_key: Option<BmcKey>,
+}
+
+/// The key of a BMC (K_g): what the keys of a session are made of instead of the password, which still is what proves who
+/// asks. Twenty bytes at most; shorter ones are filled up with zeros, as for every HMAC.
+pub struct BmcKey(Zeroizing<Vec<u8>>);
+
+/// The longest key of a BMC.
+const KEY_MAX: usize = 20;
+
+impl BmcKey {
+    /// From a text: `0x` and up to forty hexadecimal digits, else up to twenty characters as they are.
+    pub fn parse(text: &SecretString) -> Result<BmcKey, IpmiError> {
+        let text = text.expose_secret().trim();
+        let unfit = |why: String| Err(IpmiError::Unfit { why });
+        let bytes = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+            None => text.as_bytes().to_vec(),
+            Some(digits) => {
+                let pairs = digits.as_bytes().chunks(2);
+                let byte = |pair: &[u8]| {
+                    let digits = std::str::from_utf8(pair).ok().filter(|_| pair.len() == 2)?;
+                    digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u8::from_str_radix(digits, 16).ok())?
+                };
+                match pairs.map(byte).collect::<Option<Vec<u8>>>() {
+                    Some(bytes) => bytes,
+                    None => {
+                        return unfit(
+                            "the BMC key (K_g) begins with 0x and goes on with other than pairs of \
+                        hexadecimal digits"
+                                .to_owned(),
+                        );
+                    }
+                }
+            }
+        };
+        if bytes.is_empty() || bytes.len() > KEY_MAX {
+            return unfit(format!("the BMC key (K_g) has {} bytes; IPMI takes 1 to {KEY_MAX}", bytes.len()));
+        }
+        Ok(BmcKey(Zeroizing::new(bytes)))
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl fmt::Debug for Login {
@@ -81,6 +127,8 @@ pub struct Proof {
     pub level: Privilege,
     /// What the BMC says of itself in the session: `1.73`.
     pub firmware: String,
+    /// The session's keys were made of the BMC's own key.
+    pub by_bmc_key: bool,
 }
 
 /// Logs in once, at a level, and asks who the BMC is. Changes nothing on it. The session is ended however this ends.
@@ -130,14 +178,23 @@ fn fits(login: &Login) -> Result<(), IpmiError> {
 async fn attempt(to: SocketAddr, login: &Login, level: Privilege, patience: &Patience) -> Result<Proof, IpmiError> {
     let link = Link::open(to, patience.first, Instant::now() + patience.deadline).await?;
     let has_key = speaks_v2(&link).await?;
+    let mut by_key = has_key && login.bmc_key.is_some();
     let mut refusals = Vec::new();
     for suite in Suite::ALL {
         for exchange in 1..=EXCHANGES {
-            match open(&link, suite, login, level, has_key).await? {
-                Open::Session(session) => return inside(session, suite, login, level).await,
+            match open(&link, suite, login, level, by_key).await? {
+                Open::Session(session) => return inside(session, suite, login, level, by_key).await,
                 Open::NoSuite(why) => {
                     refusals.push(format!("{suite}: {why}"));
                     break;
+                }
+                Open::OtherKeys if by_key => return Err(IpmiError::OtherBmcKey { to }),
+                Open::OtherKeys if has_key => return Err(IpmiError::BmcKey { to }),
+                // Not every BMC that has a key says so.
+                Open::OtherKeys if exchange < EXCHANGES => by_key = login.bmc_key.is_some(),
+                Open::OtherKeys => {
+                    let said = "the keys of both sides differ".to_owned();
+                    return Err(IpmiError::Denied { to, asked: "RAKP 3", said });
                 }
                 Open::Lost(why) if exchange == EXCHANGES => {
                     return Err(IpmiError::Denied { to, asked: "RAKP 3", said: why });
@@ -174,6 +231,9 @@ enum Open<'a> {
     NoSuite(String),
     /// An answer was lost, and the BMC does not know the exchange any more.
     Lost(String),
+    /// The BMC has made other keys of it all. It has the session open, and takes no word in it from here: it ends it by its own
+    /// time.
+    OtherKeys,
 }
 
 async fn open<'a>(
@@ -181,7 +241,7 @@ async fn open<'a>(
     suite: Suite,
     login: &Login,
     level: Privilege,
-    has_key: bool,
+    by_key: bool,
 ) -> Result<Open<'a>, IpmiError> {
     let console = rand::random::<u32>() | 1;
     let tag: u8 = rand::random();
@@ -199,6 +259,7 @@ async fn open<'a>(
         Ok(Opening::Opened { managed, algorithms }) => (managed, algorithms),
     };
     let mut exchange = Exchange::new(suite, login, level, console, managed);
+    exchange.by_key = by_key;
     let half_open = HalfOpen { link, end: Some(plain(kind::RAKP3, &exchange.give_up(tag.wrapping_add(2)))) };
     // What it has chosen instead would be weaker, or unknown here.
     if algorithms.map(|algorithm| algorithm & 0x3f) != suite.algorithms() {
@@ -220,8 +281,7 @@ async fn open<'a>(
     half_open.goes_on();
     match link.ask("RAKP 3", || third.clone(), read_fourth).await? {
         Fourth::SameKeys => Ok(Open::Session(session)),
-        Fourth::OtherKeys if has_key => Err(IpmiError::BmcKey { to: link.to }),
-        Fourth::OtherKeys => Ok(Open::Lost("the keys of both sides differ".to_owned())),
+        Fourth::OtherKeys => Ok(Open::OtherKeys),
         // Of a question that came twice the BMC has answered the other one, or has opened the session by the first.
         Fourth::Refused(status @ (0x02 | 0x08 | 0x0f)) => Ok(Open::Lost(status_word(status))),
         Fourth::Refused(status) => Err(refused("RAKP 3", status)),
@@ -269,10 +329,16 @@ fn refusal(link: &Link, asked: &'static str, status: u8, login: &Login, level: P
 }
 
 /// What is asked in the session: its level, and who the BMC is.
-async fn inside(mut session: Session<'_>, suite: Suite, login: &Login, level: Privilege) -> Result<Proof, IpmiError> {
+async fn inside(
+    mut session: Session<'_>,
+    suite: Suite,
+    login: &Login,
+    level: Privilege,
+    by_bmc_key: bool,
+) -> Result<Proof, IpmiError> {
     let outcome = asked_inside(&mut session, login, level).await;
     session.close().await;
-    outcome.map(|firmware| Proof { suite, level, firmware })
+    outcome.map(|firmware| Proof { suite, level, firmware, by_bmc_key })
 }
 
 async fn asked_inside(session: &mut Session<'_>, login: &Login, level: Privilege) -> Result<String, IpmiError> {
@@ -304,8 +370,11 @@ mod tests {
 
     #[test]
     fn a_name_or_password_that_ipmi_would_cut_is_found_before_anything_is_sent() {
-        let login =
-            |username: &str, password: &str| Login { username: username.into(), password: password.to_owned().into() };
+        let login = |username: &str, password: &str| Login {
+            username: username.into(),
+            password: password.to_owned().into(),
+            bmc_key: None,
+        };
         assert!(fits(&login("ipmi_exporter", "twenty-characters-ok")).is_ok());
         for (name, password) in [("", "x"), ("seventeen-letters", "x"), ("a", "twenty-one-characters"), ("a", "nul\0")]
         {
@@ -313,5 +382,18 @@ mod tests {
             assert!(!error.to_string().contains(password) || password == "x", "{error}");
         }
         assert_eq!(format!("{:?}", login("a", "secret")), "Login(a, ***)");
+    }
+
+    #[test]
+    fn a_bmc_key_is_a_text_or_hexadecimal_digits_and_never_shown() {
+        let parse = |text: &str| BmcKey::parse(&text.to_owned().into()).map(|key| key.bytes().to_vec());
+        assert_eq!(parse(" a-key ").unwrap(), b"a-key");
+        assert_eq!(parse("0x00ff7E").unwrap(), [0, 0xff, 0x7e]);
+        assert_eq!(parse(&format!("0x{}", "ab".repeat(20))).unwrap(), [0xab; 20]);
+        for text in ["", "0x", "0xabc", "0xzz", "0x+1", "twenty-one-characters", "0x\u{e9}"] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(text.len() < 3 || !error.contains(text), "{text}: {error}");
+        }
+        assert!(parse(&format!("0x{}", "ab".repeat(21))).unwrap_err().to_string().contains("21 bytes"));
     }
 }

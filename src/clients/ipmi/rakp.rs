@@ -6,7 +6,7 @@ use secrecy::zeroize::Zeroizing;
 
 use super::keys::{Sealed, Suite, same};
 use super::packet::{Broken, number_at};
-use super::prove::{Login, Privilege};
+use super::prove::{BmcKey, Login, Privilege};
 
 /// The name alone decides which account is meant, not the name with a level.
 const BY_NAME: u8 = 0x10;
@@ -70,6 +70,8 @@ pub(super) struct Exchange<'a> {
     pub managed: u32,
     /// Random numbers of both sides, and who the BMC is. The last two are known after RAKP 2.
     pub ours: [u8; 16],
+    /// The session's keys are made of the BMC's own key; of the password otherwise.
+    pub by_key: bool,
     theirs: [u8; 16],
     guid: [u8; 16],
 }
@@ -95,7 +97,17 @@ pub(super) enum Fourth {
 
 impl<'a> Exchange<'a> {
     pub fn new(suite: Suite, login: &'a Login, level: Privilege, console: u32, managed: u32) -> Exchange<'a> {
-        Exchange { suite, login, level, console, managed, ours: rand::random(), theirs: [0; 16], guid: [0; 16] }
+        Exchange {
+            suite,
+            login,
+            level,
+            console,
+            managed,
+            ours: rand::random(),
+            by_key: false,
+            theirs: [0; 16],
+            guid: [0; 16],
+        }
     }
 
     fn role(&self) -> u8 {
@@ -185,7 +197,9 @@ impl<'a> Exchange<'a> {
     }
 
     fn session_key(&self) -> Zeroizing<Vec<u8>> {
-        self.suite.hmac(self.password(), &[&self.ours, &self.theirs, &self.claim()])
+        let own = self.login.bmc_key.as_ref().filter(|_| self.by_key);
+        let key = own.map_or_else(|| self.password(), BmcKey::bytes);
+        self.suite.hmac(key, &[&self.ours, &self.theirs, &self.claim()])
     }
 }
 
@@ -195,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn login() -> Login {
-        Login { username: "ipmi_exporter".into(), password: "a-right-password".to_owned().into() }
+        Login { username: "ipmi_exporter".into(), password: "a-right-password".to_owned().into(), bmc_key: None }
     }
 
     #[test]

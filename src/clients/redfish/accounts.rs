@@ -50,7 +50,7 @@ impl PasswordRules {
             return Some(format!("it has {length} characters, {min} to {most} are allowed"));
         }
         if !password.bytes().all(|b| b.is_ascii_graphic()) {
-            return Some("it has other characters than printable ASCII".to_owned());
+            return Some("it has a blank, or a character that is not printable ASCII".to_owned());
         }
         let has = |kind: fn(&u8) -> bool| password.as_bytes().iter().any(kind);
         let lacks = [

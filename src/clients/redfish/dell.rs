@@ -80,6 +80,10 @@ impl Dialect for Dell {
         Box::pin(jobs::not_ready(at))
     }
 
+    fn refuses_changes<'a>(&'a self, at: At<'a>) -> Asked<'a, Option<String>> {
+        Box::pin(settings::lockdown(at))
+    }
+
     fn staging(&self) -> Option<&dyn Staging> {
         Some(self)
     }

@@ -85,6 +85,12 @@ pub trait Dialect: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
+    /// Why a BMC takes no change at all now; `None`: nothing says that it does not. Asked before a first write where no
+    /// reading that is there already tells it.
+    fn refuses_changes<'a>(&'a self, _at: At<'a>) -> Asked<'a, Option<String>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// What it keeps for the host's next boot; `None` where this program stages nothing on it.
     fn staging(&self) -> Option<&dyn Staging> {
         None

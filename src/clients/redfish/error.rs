@@ -29,6 +29,9 @@ pub enum RedfishError {
     /// 403 for other reasons: the role lacks a privilege, or an access rule.
     #[error("{asked}: the BMC denies this to '{user}'{}", because(.reason))]
     Forbidden { asked: String, user: String, reason: String },
+    /// Its lockdown mode is on: it takes no change until somebody switches that off.
+    #[error("{asked}: the BMC is in lockdown mode and takes no change{}", because(.reason))]
+    LockedDown { asked: String, reason: String },
     /// The board has no licence for this feature.
     #[error("{asked}: the BMC has no licence for this{}", because(.reason))]
     NotLicensed { asked: String, reason: String },
@@ -87,6 +90,7 @@ impl RedfishError {
             }
             RedfishError::Unauthorized { .. }
             | RedfishError::PasswordChangeRequired { .. }
+            | RedfishError::LockedDown { .. }
             | RedfishError::Busy { .. }
             | RedfishError::SessionsFull { .. } => false,
         }

@@ -74,6 +74,16 @@ impl Said {
         self.entries.iter().find(|entry| entry.id.eq_ignore_ascii_case(id))
     }
 
+    /// Whether the answer speaks of a lockdown mode. Which id the message has is not known of every firmware, so its words
+    /// decide.
+    pub fn tells_of_lockdown(&self) -> bool {
+        let says = |text: &str| {
+            let low = text.to_ascii_lowercase();
+            ["lockdown", "lock down mode", "locked down"].iter().any(|words| low.contains(words))
+        };
+        says(&self.text) || self.entries.iter().any(|entry| says(&entry.message))
+    }
+
     /// Whether the answer speaks of a member of the request: in its text or in the arguments of a message.
     pub fn mentions(&self, member: &str) -> bool {
         self.text.contains(member)

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use super::condition::{FirstForm, IfMatch, ladder};
-use super::error::RedfishError;
+use super::error::{RedfishError, TlsTrouble, tls_trouble};
 use super::resource::Resource;
 use super::said::{Said, property_refused};
 use super::turn;
@@ -69,6 +69,8 @@ pub struct Redfish {
 #[derive(Default)]
 struct Memory {
     busy_spent: Duration,
+    /// It was there: where it takes no connection now, it starts anew and is waited for.
+    answered: bool,
     /// 406 was answered to `Accept-Encoding: identity` (Q50).
     refuses_identity: bool,
     first_form: FirstForm,
@@ -308,6 +310,9 @@ impl Redfish {
             && let Some(reason) = property_refused(&body)
         {
             let (status, said) = (answer.status.as_u16(), Said::read(&answer.body));
+            if said.tells_of_lockdown() {
+                return Err(RedfishError::LockedDown { asked: answer.asked, reason });
+            }
             return Err(RedfishError::Refused { asked: answer.asked, status, reason, said });
         }
         let location = answer.header("location").map(|to| neutralize_to(to, 200));
@@ -320,6 +325,11 @@ impl Redfish {
         let Some(pause) = self.pause(*retry_after, *tries) else { return Err(busy) };
         tokio::time::sleep(pause).await;
         Ok(())
+    }
+
+    /// A pause between two looks, in proportion to a patience that is smaller than the usual two minutes.
+    pub fn moment(&self, usual: Duration) -> Duration {
+        usual.min(self.options.busy_budget.mul_f64(usual.as_secs_f64() / 120.0))
     }
 
     /// The next wait for a busy BMC, taken from the budget; `None` when that is spent. What the BMC asks for, at most a
@@ -352,6 +362,11 @@ impl Redfish {
                     broke_off = true;
                     continue;
                 }
+                Err(RedfishError::Http(error)) if self.starts_anew(&error) => {
+                    let Some(pause) = self.pause(None, tries) else { return Err(error.into()) };
+                    tokio::time::sleep(pause).await;
+                    continue;
+                }
                 Err(other) => Err(other),
                 Ok(answer) => self.judge(&call, answer, tries),
             };
@@ -370,6 +385,17 @@ impl Redfish {
         }
     }
 
+    /// Whether a BMC that was there a moment ago takes no connections: its web server starts anew, as an iDRAC's does after
+    /// a change of its TLS (Q53). Nothing was sent then, so that whatever is asked can be asked again.
+    fn starts_anew(&self, error: &HttpError) -> bool {
+        let no_connection = match error {
+            HttpError::Refused { .. } => true,
+            HttpError::Connect { .. } => matches!(tls_trouble(error), None | Some(TlsTrouble::NotTls)),
+            _ => false,
+        };
+        no_connection && self.memory(|m| m.answered)
+    }
+
     /// One request with its redirects, followed by hand: same host, same method, same body (Q40).
     async fn follow(&self, call: &Call<'_>) -> Result<Answer, RedfishError> {
         let mut path = call.path.clone();
@@ -377,6 +403,7 @@ impl Redfish {
             let turn = self.turns.acquire().await.expect("nobody closes it");
             let answer = self.http.send(self.dress(call, &path)?).await?;
             drop(turn);
+            self.memory(|m| m.answered = true);
             if !matches!(answer.status.as_u16(), 301 | 307 | 308) {
                 return Ok(answer);
             }
@@ -439,6 +466,9 @@ impl Redfish {
         if let Some(entry) = change.filter(|_| status < 500) {
             let account = entry.args.iter().find(|arg| arg.starts_with('/')).cloned();
             return Err(RedfishError::PasswordChangeRequired { asked, user, account });
+        }
+        if call.method != Method::GET && status < 500 && said.tells_of_lockdown() {
+            return Err(RedfishError::LockedDown { asked, reason });
         }
         Err(match status {
             401 => {

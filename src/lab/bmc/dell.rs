@@ -98,6 +98,11 @@ impl Tree for Dell {
         let done = |effect| (Reply::ok(Value::Null).with_status(StatusCode::NO_CONTENT), effect);
         let nothing = |reply| (reply, Effect::None);
         let (from, action) = path.split_once("/Actions/")?;
+        // Power, the iDRAC's own restart and what only tells something go on to work in a lockdown.
+        let changes = action.ends_with("DeleteJobQueue") || action.ends_with("ClearPending");
+        if changes && attributes::is_locked_down(machine) {
+            return Some(Err(said::locked_down()));
+        }
         Some(match (from, action) {
             (SYSTEM, "ComputerSystem.Reset") => {
                 changes::power_action(machine, body).map(|power| done(power.map_or(Effect::None, Effect::Power)))
@@ -119,14 +124,21 @@ impl Tree for Dell {
     fn create(&self, machine: &mut Machine, now: LabTime, path: &str, body: &Value) -> Result<Reply, Refusal> {
         match (path, body.as_object()) {
             (_, None) => Err(Refusal::malformed()),
+            _ if attributes::is_locked_down(machine) => Err(said::locked_down()),
             (accounts::ACCOUNTS, Some(body)) => accounts::create(machine, body),
             (JOBS, Some(_)) => jobs::create(machine, now, body),
             _ => Err(Refusal::method()),
         }
     }
 
-    fn delete(&self, machine: &mut Machine, _: LabTime, sessions: &mut Sessions, path: &str) -> Result<Reply, Refusal> {
-        changes::delete(machine, sessions, path)
+    fn delete(
+        &self,
+        machine: &mut Machine,
+        now: LabTime,
+        sessions: &mut Sessions,
+        path: &str,
+    ) -> Result<Reply, Refusal> {
+        changes::delete(machine, now, sessions, path)
     }
 }
 

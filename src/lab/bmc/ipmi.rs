@@ -78,16 +78,17 @@ impl Responder {
             }
             Frame::Plus(packet) => {
                 let (kind, answer) = match packet.kind {
-                    payload::OPEN => (payload::OPENED, self.table.open(&machine, packet.payload)?),
-                    payload::RAKP1 => (payload::RAKP2, self.table.challenge(&machine, packet.payload)?),
+                    payload::OPEN => (payload::OPENED, self.table.open(&machine, packet.payload)),
+                    payload::RAKP1 => (payload::RAKP2, self.table.challenge(&machine, packet.payload)),
                     payload::RAKP3 => {
                         let (answer, outcome) = self.table.prove(packet.payload)?;
                         self.keep(outcome);
-                        (payload::RAKP4, answer?)
+                        (payload::RAKP4, answer)
                     }
                     _ => return None,
                 };
-                Some(frame::plain(kind, &answer))
+                // A console that gives up gets no answer, and its session is gone all the same.
+                answer.map(|answer| frame::plain(kind, &answer))
             }
         };
         let open = self.table.open_sessions();

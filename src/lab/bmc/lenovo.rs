@@ -123,14 +123,16 @@ fn resource(view: &View<'_>, sessions: &Sessions, path: &str) -> Option<Value> {
         ["Systems", "1"] => Some(host::system(view, &state)),
         ["Systems", "1", "ResetActionInfo"] => Some(host::reset_info(path)),
         ["Systems", "1", "Pending"] => Some(host::pending(&state, path)),
-        ["Systems", "1", "Bios"] => Some(firmware::bios(path, &state.attributes)),
+        ["Systems", "1", "Bios"] => Some(firmware::bios(path, &state.all_attributes(view.machine))),
         ["Systems", "1", "Bios", "Pending"] => {
             let changed_only = view.machine.has(Quirk::PendingListsChangesOnly);
-            let shown = if changed_only { state.pending } else { state.next_attributes() };
+            let shown = if changed_only { state.pending } else { state.next_attributes(view.machine) };
             Some(firmware::pending(path, &shown))
         }
         ["Systems", "1", "BootOptions", rest @ ..] => host::boot_options(&state, path, rest),
-        ["Systems", "1", "Oem", "Lenovo", "BootSettings", rest @ ..] => host::boot_settings(&state, path, rest),
+        ["Systems", "1", "Oem", "Lenovo", "BootSettings", rest @ ..] if !view.machine.has(Quirk::Xcc3) => {
+            host::boot_settings(&state, path, rest)
+        }
         ["Systems", "1", "EthernetInterfaces", rest @ ..] => host::interfaces(view, path, rest),
         ["Chassis"] => Some(list(path, "Chassis", one())),
         ["Chassis", "1"] => Some(host::chassis(view, path)),
@@ -138,7 +140,9 @@ fn resource(view: &View<'_>, sessions: &Sessions, path: &str) -> Option<Value> {
         ["Managers"] => Some(list(path, "Manager", one())),
         ["Managers", "1", rest @ ..] => bmc::manager(view, &state, path, rest),
         ["Registries", rest @ ..] => firmware::registries(path, rest),
-        ["schemas", "registries", file] => firmware::registry(path, file),
+        ["schemas", "registries", file] => {
+            firmware::registry(path, file, view.machine.has(Quirk::Xcc3).then_some(&state.network))
+        }
         ["AccountService", rest @ ..] => bmc::account_service(view, &state, path, rest),
         ["SessionService"] => Some(bmc::session_service(path)),
         ["SessionService", "Sessions"] => Some(list(path, "Session", sessions.keys().map(u64::to_string))),

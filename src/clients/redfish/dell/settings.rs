@@ -8,6 +8,7 @@ use crate::clients::redfish::dialect::At;
 use crate::clients::redfish::error::RedfishError;
 use crate::clients::redfish::resource::{Resource, text_of};
 use crate::clients::redfish::standard::{found, in_network_protocol, ipmi_over_lan, on_own_nic};
+use crate::domain::text::neutralize_to;
 
 /// Settings of the web server that have no TLS below 1.2, the widest first.
 const TLS_WORDS: [&str; 3] = ["TLS 1.2 and Higher", "TLS 1.2 Only", "TLS 1.3 Only"];
@@ -30,7 +31,31 @@ pub(super) async fn locate(at: At<'_>, wanted: &Wanted) -> Result<Located, Redfi
         return standard(at, wanted).await;
     }
     let members = members.into_iter().map(|(name, value)| (format!("/Attributes/{name}"), value));
-    Ok(Located::At(Spot::patch(resource, members)))
+    let lockdown = locked_down(all);
+    let spot = Spot::patch(resource, members);
+    match lockdown {
+        // What is right already needs no write.
+        Some(reason) if !spot.is_satisfied_by(&spot.resource) => {
+            let asked = format!("PATCH {}", neutralize_to(spot.path(), 200));
+            Err(RedfishError::LockedDown { asked, reason })
+        }
+        _ => Ok(Located::At(spot)),
+    }
+}
+
+/// The attribute of the mode in which an iDRAC takes no change but the one that ends it. Power and the locator LED go on
+/// to work in it.
+const LOCKDOWN: &str = "Lockdown.1.SystemLockdown";
+
+fn locked_down(all: &Map<String, Value>) -> Option<String> {
+    let word = all.get(LOCKDOWN).and_then(text_of).filter(|word| word.eq_ignore_ascii_case("Enabled"))?;
+    Some(format!("{LOCKDOWN} is {word}"))
+}
+
+/// Whether the mode is on, by its attribute; a firmware that has none tells it by a refusal.
+pub(super) async fn lockdown(at: At<'_>) -> Result<Option<String>, RedfishError> {
+    let resource = attributes(at).await?;
+    Ok(resource.and_then(|resource| locked_down(resource.at("Attributes")?.as_object()?)))
 }
 
 /// The attributes of the iDRAC itself; older firmware has them elsewhere.

@@ -257,7 +257,7 @@ pub(super) async fn withdraw(at: At<'_>, id: &str) -> Result<(), RedfishError> {
                 let what = format!("the job '{id}' was deleted and is still there");
                 return Err(RedfishError::Unusable { path: jobs::queue(at), what });
             }
-            tokio::time::sleep(GONE_PAUSE).await;
+            tokio::time::sleep(at.redfish.moment(GONE_PAUSE)).await;
         }
     }
     match clear_pending(at, |_| false).await {

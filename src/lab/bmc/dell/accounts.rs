@@ -37,7 +37,7 @@ pub(super) fn patch(machine: &mut Machine, slot: &str, body: &Map<String, Value>
     let settings = Settings::of(machine);
     let former = settings.users.get(&slot).cloned();
     let mut user = former.clone().unwrap_or_else(nobody);
-    let secret = merge(&mut user, body)?;
+    let secret = merge(machine, &mut user, body)?;
     if former.is_none() && (user.name.is_empty() || secret.is_none()) {
         // A place becomes an account by one request only.
         return Err(Refusal::value("UserName"));
@@ -56,7 +56,7 @@ pub(super) fn create(machine: &mut Machine, body: &Map<String, Value>) -> Result
     let slot = free.ok_or_else(|| Refusal::value("UserName"))?;
     let mut user = nobody();
     user.enabled = true;
-    let secret = merge(&mut user, body)?;
+    let secret = merge(machine, &mut user, body)?;
     if user.name.is_empty() || secret.is_none() {
         return Err(Refusal::value("UserName"));
     }
@@ -113,7 +113,7 @@ fn forget_privileges(machine: &mut Machine, slot: u32) {
 }
 
 /// Takes over the members of a request; the password, where there is one.
-fn merge(user: &mut User, body: &Map<String, Value>) -> Result<Option<String>, Refusal> {
+fn merge(machine: &Machine, user: &mut User, body: &Map<String, Value>) -> Result<Option<String>, Refusal> {
     let mut secret = None;
     for (key, value) in body {
         match key.as_str() {
@@ -124,7 +124,7 @@ fn merge(user: &mut User, body: &Map<String, Value>) -> Result<Option<String>, R
                 }
                 user.name = name.to_owned();
             }
-            "Password" => secret = Some(password(value)?),
+            "Password" => secret = Some(password(machine, value)?),
             "RoleId" => {
                 let role = value.as_str().filter(|role| ROLES.contains(role));
                 user.role = role.ok_or_else(|| said::not_in_list(key))?.to_owned();
@@ -139,9 +139,12 @@ fn merge(user: &mut User, body: &Map<String, Value>) -> Result<Option<String>, R
 }
 
 /// A password that fits.
-pub(super) fn password(value: &Value) -> Result<String, Refusal> {
+pub(super) fn password(machine: &Machine, value: &Value) -> Result<String, Refusal> {
     let password = value.as_str().ok_or_else(|| said::wrong_type("Password"))?;
-    if password.is_empty() || password.len() > PASSWORD_MAX || !password.is_ascii() {
+    let has = |kind: fn(&u8) -> bool| password.as_bytes().iter().any(kind);
+    let is_strong = has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit) && has(u8::is_ascii_punctuation);
+    let wanted = is_strong || !machine.has(Quirk::StrictPasswords);
+    if password.is_empty() || password.len() > PASSWORD_MAX || !password.is_ascii() || !wanted {
         return Err(Refusal::value("Password"));
     }
     Ok(password.to_owned())

@@ -1,6 +1,7 @@
 //! The iDRAC's attributes: one flat map in which most of its settings are, those of other resources too.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +11,8 @@ use crate::lab::bmc::Reply;
 use crate::lab::bmc::said::Refusal;
 use crate::lab::bmc::settings::Settings;
 use crate::lab::bmc::tree::View;
-use crate::lab::machine::Machine;
+use crate::lab::clock::LabTime;
+use crate::lab::machine::{Machine, Quirk};
 
 /// Groups that only report.
 const REPORTS: [&str; 4] = ["Info.", "CurrentNIC.", "CurrentIPv4.", "IPv4.1.Address"];
@@ -73,12 +75,25 @@ fn known(dell: &Dell, settings: &Settings) -> BTreeMap<String, Value> {
     all
 }
 
+/// The attribute of the mode in which nothing but this attribute itself can be changed.
+const LOCKDOWN: &str = "Lockdown.1.SystemLockdown";
+
+pub(super) fn is_locked_down(machine: &Machine) -> bool {
+    Dell::of(machine).attributes.get(LOCKDOWN).is_some_and(|word| word == "Enabled")
+}
+
+/// Lab seconds for which the web server takes no connections when it starts anew.
+const WEB_RESTART_S: u64 = 60;
+
 /// Writes attributes, all of them or none.
-pub(super) fn patch(machine: &mut Machine, body: &Map<String, Value>) -> Result<Reply, Refusal> {
+pub(super) fn patch(machine: &mut Machine, now: LabTime, body: &Map<String, Value>) -> Result<Reply, Refusal> {
     let changes = match body.get("Attributes") {
         Some(Value::Object(changes)) if body.len() == 1 => changes,
         _ => return Err(Refusal::unknown(body.keys().find(|key| *key != "Attributes").map_or("Attributes", |k| k))),
     };
+    if is_locked_down(machine) && !changes.keys().eq([LOCKDOWN]) {
+        return Err(said::locked_down());
+    }
     // While the factory password is in use, only passwords are taken.
     let is_password = |name: &str| name.starts_with("Users.") && name.ends_with(".Password");
     if accounts::is_locked(machine) && !changes.keys().all(|name| is_password(name)) {
@@ -86,6 +101,9 @@ pub(super) fn patch(machine: &mut Machine, body: &Map<String, Value>) -> Result<
     }
     let (mut dell, mut settings) = (Dell::of(machine), Settings::of(machine));
     let known = known(&dell, &settings);
+    let restarts_web =
+        |(name, value): (&String, &Value)| name.starts_with("WebServer.") && known.get(name) != Some(value);
+    let restarts_web = machine.has(Quirk::WebServerRestarts) && changes.iter().any(restarts_web);
     let mut passwords: Vec<(String, String)> = Vec::new();
     for (name, value) in changes {
         if REPORTS.iter().any(|group| name.starts_with(group)) {
@@ -96,7 +114,7 @@ pub(super) fn patch(machine: &mut Machine, body: &Map<String, Value>) -> Result<
         if is_password(name) {
             let slot: u32 = name.split('.').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
             let user = settings.users.get(&slot).ok_or_else(|| Refusal::value(name))?;
-            passwords.push((user.name.clone(), accounts::password(value)?));
+            passwords.push((user.name.clone(), accounts::password(machine, value)?));
             continue;
         }
         write(&mut dell, &mut settings, name, value)?;
@@ -104,6 +122,9 @@ pub(super) fn patch(machine: &mut Machine, body: &Map<String, Value>) -> Result<
     machine.bmc.accounts.extend(passwords);
     dell.keep(machine);
     settings.keep(machine);
+    if restarts_web {
+        machine.bmc.web_away = Some((now, now + Duration::from_secs(WEB_RESTART_S)));
+    }
     Ok(Reply::ok(said::success()))
 }
 

@@ -18,11 +18,14 @@ const APPLY_TIME: &str = "@Redfish.SettingsApplyTime";
 /// Changes members of a resource that exists. All or nothing.
 pub(super) fn patch(machine: &mut Machine, now: LabTime, path: &str, body: &Value) -> Result<Reply, Refusal> {
     let Some(body) = body.as_object() else { return Err(Refusal::malformed()) };
+    if attributes::is_at(path) {
+        return attributes::patch(machine, now, body);
+    }
+    if attributes::is_locked_down(machine) && !is_locator(body) {
+        return Err(said::locked_down());
+    }
     if let Some(slot) = path.strip_prefix(accounts::ACCOUNTS).and_then(|rest| rest.strip_prefix('/')) {
         return accounts::patch(machine, slot, body);
-    }
-    if attributes::is_at(path) {
-        return attributes::patch(machine, body);
     }
     if let Some(reference) = path.strip_prefix(BOOT_OPTIONS).and_then(|rest| rest.strip_prefix('/')) {
         return option(machine, now, reference, body);
@@ -41,6 +44,11 @@ pub(super) fn patch(machine: &mut Machine, now: LabTime, path: &str, body: &Valu
         path if path.starts_with(MANAGER) => of_the_manager(machine, path, body),
         _ => Err(Refusal::method()),
     }
+}
+
+/// The locator LED goes on to work in a lockdown.
+fn is_locator(body: &Map<String, Value>) -> bool {
+    body.keys().all(|key| matches!(key.as_str(), "LocationIndicatorActive" | "IndicatorLED"))
 }
 
 fn of_the_system(machine: &mut Machine, now: LabTime, path: &str, body: &Map<String, Value>) -> Result<Reply, Refusal> {
@@ -223,17 +231,25 @@ pub(super) fn clear_pending(machine: &mut Machine, path: &str) -> Result<Reply, 
 }
 
 /// Deletes an account or ends a session.
-pub(super) fn delete(machine: &mut Machine, sessions: &mut Sessions, path: &str) -> Result<Reply, Refusal> {
+pub(super) fn delete(
+    machine: &mut Machine,
+    now: LabTime,
+    sessions: &mut Sessions,
+    path: &str,
+) -> Result<Reply, Refusal> {
     let id_under = |list: &str| path.strip_prefix(list).and_then(|rest| rest.strip_prefix('/'));
     if let Some(id) = id_under(SESSIONS).and_then(|id| id.parse::<u64>().ok()) {
         sessions.remove(&id);
         return Ok(Reply::ok(said::success()));
     }
+    if attributes::is_locked_down(machine) {
+        return Err(said::locked_down());
+    }
     if let Some(slot) = id_under(accounts::ACCOUNTS) {
         return accounts::delete(machine, slot);
     }
     match id_under(JOBS) {
-        Some(id) => super::jobs::delete_one(machine, id),
+        Some(id) => super::jobs::delete_one(machine, now, id),
         None => Err(Refusal::method()),
     }
 }

@@ -27,6 +27,8 @@ const POST_S: f64 = 60.0;
 const LC_AFTER_RESET_S: f64 = 45.0;
 /// Somebody else's restart after a job was scheduled, where a quirk wants that.
 const FOREIGN_RESTART_AFTER_S: f64 = 0.0;
+/// From the deletion of a job until it is gone, where a quirk wants that.
+const DELETION_S: f64 = 4.0;
 /// From that power on to light on the links.
 const LINK_UP: Duration = Duration::from_secs(12);
 
@@ -35,6 +37,7 @@ pub(super) fn catch_up(machine: &mut Machine, now: LabTime) {
     let mut dell = Dell::of(machine);
     let before = dell.clone();
     let now_s = now.0.as_secs_f64();
+    dell.jobs.retain(|job| job.gone_s.is_none_or(|gone| now_s < gone));
     for at in 0..dell.jobs.len() {
         while step(machine, &mut dell, at, now_s) {}
     }
@@ -131,7 +134,7 @@ pub(super) fn delete_queue(machine: &mut Machine, now: LabTime, body: &Value) ->
             dell.jobs.clear();
             dell.lc_reloads_until_s = now.0.as_secs_f64() + 120.0;
         }
-        Some(id) => remove(&mut dell, id)?,
+        Some(id) => remove(machine, &mut dell, now, id)?,
         None => return Err(Refusal::parameter("JobID")),
     }
     dell.keep(machine);
@@ -139,19 +142,23 @@ pub(super) fn delete_queue(machine: &mut Machine, now: LabTime, body: &Value) ->
 }
 
 /// Deletes a job by its own path.
-pub(super) fn delete_one(machine: &mut Machine, id: &str) -> Result<Reply, Refusal> {
+pub(super) fn delete_one(machine: &mut Machine, now: LabTime, id: &str) -> Result<Reply, Refusal> {
     let mut dell = Dell::of(machine);
-    remove(&mut dell, id)?;
+    remove(machine, &mut dell, now, id)?;
     dell.keep(machine);
     Ok(Reply::ok(said::success()))
 }
 
-fn remove(dell: &mut Dell, id: &str) -> Result<(), Refusal> {
-    let job = dell.jobs.iter().find(|job| job.id == id).ok_or_else(|| Refusal::missing(id))?;
+fn remove(machine: &Machine, dell: &mut Dell, now: LabTime, id: &str) -> Result<(), Refusal> {
+    let job = dell.jobs.iter_mut().find(|job| job.id == id).ok_or_else(|| Refusal::missing(id))?;
     if job.state == JobState::Running {
         return Err(said::job_is_running(id));
     }
-    dell.jobs.retain(|job| job.id != id);
+    if machine.has(Quirk::DeletionLags) {
+        job.gone_s.get_or_insert(now.0.as_secs_f64() + DELETION_S);
+    } else if !machine.has(Quirk::DeletionForgotten) {
+        dell.jobs.retain(|job| job.id != id);
+    }
     Ok(())
 }
 

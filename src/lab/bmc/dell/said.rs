@@ -80,6 +80,19 @@ pub(super) fn default_password() -> Refusal {
     )
 }
 
+/// Lockdown mode is on. Dell's manuals say that an error is displayed, and not which: the id is the lab's own, so that
+/// nothing can be built on it.
+pub(super) fn locked_down() -> Refusal {
+    Refusal::new(
+        StatusCode::FORBIDDEN,
+        "OperationBlocked",
+        "Unable to change the configuration because System Lockdown Mode is enabled.",
+        &[],
+        "Critical",
+        "Turn System Lockdown Mode off and retry the operation.",
+    )
+}
+
 /// A job holds what is staged.
 pub(super) fn committed() -> Refusal {
     Refusal::new(

@@ -65,6 +65,9 @@ pub(super) struct Job {
     pub stuck: bool,
     /// Made by nobody who asked through Redfish.
     pub foreign: bool,
+    /// It was deleted, and is gone from then on.
+    #[serde(default)]
+    pub gone_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +111,16 @@ impl Dell {
         self.job_count += 1;
         let id = format!("JID_{:012}", 413_079_434_000 + self.job_count * 685);
         let (state, boots) = (JobState::New, 0);
-        self.jobs.push(Job { id: id.clone(), state, made_s: now_s, boots, since_s: now_s, stuck: false, foreign });
+        self.jobs.push(Job {
+            id: id.clone(),
+            state,
+            made_s: now_s,
+            boots,
+            since_s: now_s,
+            stuck: false,
+            foreign,
+            gone_s: None,
+        });
         id
     }
 
@@ -160,8 +172,11 @@ pub(super) fn settle(machine: &mut Machine) {
     if settings.syslog.port == 0 {
         settings.syslog.port = 514;
     }
-    let mut dell =
-        Dell { attributes: first_attributes(converged), bios: firmware::first(machine, converged), ..Dell::default() };
+    let mut dell = Dell {
+        attributes: first_attributes(machine, converged),
+        bios: firmware::first(machine, converged),
+        ..Dell::default()
+    };
     for (slot, user) in &settings.users {
         let is_admin = user.role == "Administrator";
         let privilege = if is_admin {
@@ -228,7 +243,9 @@ pub(super) fn settle(machine: &mut Machine) {
     dell.keep(machine);
 }
 
-fn first_attributes(converged: bool) -> BTreeMap<String, Value> {
+fn first_attributes(machine: &Machine, converged: bool) -> BTreeMap<String, Value> {
+    let switch = |on: bool| json!(if on { "Enabled" } else { "Disabled" });
+    let strict = machine.has(Quirk::StrictPasswords);
     let tls = if converged { "TLS 1.2 and Higher" } else { "TLS 1.1 and Higher" };
     let snmp = if converged { "SNMPv3" } else { "All" };
     let on = if converged { "Disabled" } else { "Enabled" };
@@ -248,7 +265,10 @@ fn first_attributes(converged: bool) -> BTreeMap<String, Value> {
         ("OS-BMC.1.AdminState", json!(on)),
         ("OS-BMC.1.PTMode", json!("usb-p2p")),
         ("IPMILan.1.PrivLimit", json!("Administrator")),
-        ("Lockdown.1.SystemLockdown", json!("Disabled")),
+        ("Lockdown.1.SystemLockdown", switch(machine.has(Quirk::Lockdown))),
+        ("Security.1.PasswordRequireNumbers", switch(strict)),
+        ("Security.1.PasswordRequireSymbols", switch(strict)),
+        ("Security.1.PasswordRequireUpperCase", switch(strict)),
         ("Time.1.Timezone", json!("UTC")),
         ("SysLog.1.Server2", json!("")),
         ("SysLog.1.Server3", json!("")),

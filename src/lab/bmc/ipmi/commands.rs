@@ -77,7 +77,9 @@ fn channel(machine: &Machine, asked: &Question<'_>) -> Vec<u8> {
         let old = [1, 0x04, 0x04, 0, 0, 0, 0, 0];
         return if channel & 0x80 != 0 { asked.answer(UNKNOWN_FIELD, &[]) } else { asked.answer(0, &old) };
     }
-    asked.answer(0, &[1, 0x80, 0x04, 0x02, 0, 0, 0, 0])
+    // Bit 5 of the status: it has a key of its own.
+    let status = if machine.has(Quirk::IpmiBmcKey) { 0x24 } else { 0x04 };
+    asked.answer(0, &[1, 0x80, status, 0x02, 0, 0, 0, 0])
 }
 
 /// The cipher suites, as records in one answer.

@@ -7,6 +7,7 @@ use super::cipher::{Keys, Suite};
 use super::frame::{Packet, headed, number};
 use super::{USER, level};
 use crate::lab::bmc::tree::uuid_of;
+use crate::lab::build::bmc_key;
 use crate::lab::machine::{Machine, Quirk};
 
 /// Sessions at once, half open ones among them.
@@ -54,6 +55,8 @@ struct Exchange {
     guid: [u8; 16],
     /// Role, and name with its length.
     claim: Vec<u8>,
+    /// What the session's key is made of: the BMC's own, where it has one.
+    root: Vec<u8>,
 }
 
 impl Table {
@@ -146,10 +149,12 @@ impl Table {
             return refuse(0x0a, console);
         }
         (held.heard, held.highest) = (Instant::now(), if asked == 0 { highest } else { asked });
-        let password = password.as_bytes().iter().take(20).copied().collect();
+        let password: Vec<u8> = password.as_bytes().iter().take(20).copied().collect();
+        let has_key = machine.has(Quirk::IpmiBmcKey) || machine.has(Quirk::IpmiBmcKeyUntold);
+        let root = if has_key { bmc_key(&machine.name).into_bytes() } else { password.clone() };
         let guid = *uuid_of(&machine.serial).parse::<uuid::Uuid>().ok()?.as_bytes();
         let claim = [&[role, length as u8], name].concat();
-        let exchange = Exchange { user, password, theirs, ours: rand::random(), guid, claim };
+        let exchange = Exchange { user, password, theirs, ours: rand::random(), guid, claim, root };
         let parts: [&[u8]; 6] = [
             &console.to_le_bytes(),
             &managed.to_le_bytes(),
@@ -190,7 +195,7 @@ impl Table {
             self.sessions.remove(&managed);
             return Some((refuse(0x0f, console), Outcome::Wrong(user)));
         }
-        let session_key = suite.hmac(key, &[&exchange.theirs, &exchange.ours, &exchange.claim]);
+        let session_key = suite.hmac(&exchange.root, &[&exchange.theirs, &exchange.ours, &exchange.claim]);
         let parts: [&[u8]; 3] = [&exchange.theirs, &managed.to_le_bytes(), &exchange.guid];
         let code = suite.cut(suite.hmac(&session_key, &parts));
         // The same RAKP 3 again is one login.

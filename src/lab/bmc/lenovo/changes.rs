@@ -104,7 +104,7 @@ pub(super) fn patch(machine: &mut Machine, now: LabTime, path: &str, body: &Valu
         }
         "/redfish/v1/Systems/1" | "/redfish/v1/Chassis/1" => system(&mut settings, path, body)?,
         "/redfish/v1/Systems/1/Pending" => order(&mut state, body)?,
-        "/redfish/v1/Systems/1/Bios/Pending" => attributes(&mut state, body)?,
+        "/redfish/v1/Systems/1/Bios/Pending" => attributes(machine, &mut state, body)?,
         _ => match path.strip_prefix(RECIPIENTS).and_then(|rest| rest.strip_prefix('/')) {
             Some(id) => change_recipient(&mut state, id, body)?,
             None => match path.strip_prefix("/redfish/v1/Systems/1/Oem/Lenovo/BootSettings/BootOrder.") {
@@ -261,15 +261,17 @@ fn distinct(list: &[String]) -> bool {
     list.iter().enumerate().all(|(n, entry)| !list[..n].contains(entry))
 }
 
-fn attributes(state: &mut State, body: &Map<String, Value>) -> Result<(), Refusal> {
+fn attributes(machine: &Machine, state: &mut State, body: &Map<String, Value>) -> Result<(), Refusal> {
     for (key, value) in body {
         if key != "Attributes" {
             return Err(Refusal::read_only(key));
         }
         let attributes = object(value, key)?;
-        firmware::check(attributes)?;
+        let network = machine.has(Quirk::Xcc3).then_some((&state.network[..], &state.pending));
+        firmware::check(attributes, network)?;
+        let now = state.all_attributes(machine);
         state.pending.extend(attributes.clone());
-        state.pending.retain(|name, value| state.attributes.get(name) != Some(value));
+        state.pending.retain(|name, value| now.get(name) != Some(value));
     }
     Ok(())
 }

@@ -42,9 +42,46 @@ pub(super) fn factory() -> BTreeMap<String, Value> {
     words.chain(NUMBERS.iter().map(|(name, number, ..)| ((*name).to_owned(), json!(number)))).collect()
 }
 
-/// Checks what a request stages. All or nothing.
-pub(super) fn check(attributes: &Map<String, Value>) -> Result<(), Refusal> {
-    for (name, value) in attributes {
+/// Places of the order of NICs that an XCC3 has as attributes.
+pub(super) const PLACES: usize = 10;
+
+fn place(n: usize) -> String {
+    format!("BootOrder_NetworkPriority_{}", n + 1)
+}
+
+pub(super) fn is_place(name: &str) -> bool {
+    (0..PLACES).any(|n| place(n) == name)
+}
+
+/// The entries of the order, each in its place. Places that are left have a word of their own.
+pub(super) fn places(network: &[String]) -> BTreeMap<String, Value> {
+    let entry = |n: usize| network.get(n).map_or(json!("None"), |entry| json!(entry));
+    (0..PLACES).map(|n| (place(n), entry(n))).collect()
+}
+
+/// The entries as staged places have them.
+pub(super) fn in_their_places(network: &[String], staged: &BTreeMap<String, Value>) -> Vec<String> {
+    let all = network.iter().enumerate();
+    all.map(|(n, now)| staged.get(&place(n)).and_then(Value::as_str).unwrap_or(now).to_owned()).collect()
+}
+
+/// Checks what a request stages. All or nothing. `network`: the entries that an XCC3 has in its places.
+pub(super) fn check(
+    attributes: &Map<String, Value>,
+    network: Option<(&[String], &BTreeMap<String, Value>)>,
+) -> Result<(), Refusal> {
+    if let Some((network, staged)) = network {
+        let (mut then, mut known) = (staged.clone(), network.to_vec());
+        then.extend(attributes.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let mut next = in_their_places(network, &then);
+        next.sort();
+        known.sort();
+        // No entry stands in two places, and none is lost.
+        if let Some((name, _)) = attributes.iter().find(|(name, _)| is_place(name)).filter(|_| next != known) {
+            return Err(Refusal::value(name));
+        }
+    }
+    for (name, value) in attributes.iter().filter(|(name, _)| network.is_none() || !is_place(name)) {
         let good = match (WORDS.iter().find(|known| known.0 == name), NUMBERS.iter().find(|known| known.0 == name)) {
             (Some((_, _, _, false)), _) => return Err(Refusal::read_only(name)),
             (Some((_, _, words, true)), _) => value.as_str().is_some_and(|word| words.contains(&word)),
@@ -109,7 +146,7 @@ pub(super) fn registries(path: &str, rest: &[&str]) -> Option<Value> {
 }
 
 /// The registry itself.
-pub(super) fn registry(path: &str, file: &str) -> Option<Value> {
+pub(super) fn registry(path: &str, file: &str, network: Option<&[String]>) -> Option<Value> {
     if file != format!("{REGISTRY}.json") {
         return None;
     }
@@ -126,6 +163,15 @@ pub(super) fn registry(path: &str, file: &str) -> Option<Value> {
         entry["UpperBound"] = json!(max);
         entry
     });
+    let places = network.into_iter().flat_map(|network| {
+        let choices = network.iter().map(String::as_str).chain(["None"]);
+        let values: Vec<Value> = choices.map(|word| json!({"ValueName": word, "ValueDisplayName": word})).collect();
+        (0..PLACES).map(move |n| {
+            let mut entry = described(&place(n), "Enumeration", json!("None"), true);
+            entry["Value"] = json!(values);
+            entry
+        })
+    });
     Some(json!({
         "@odata.type": "#AttributeRegistry.v1_3_6.AttributeRegistry",
         "@odata.context": "/redfish/v1/$metadata#AttributeRegistry.AttributeRegistry",
@@ -135,7 +181,7 @@ pub(super) fn registry(path: &str, file: &str) -> Option<Value> {
         "Language": "en",
         "OwningEntity": "Lenovo",
         "RegistryVersion": "1.0.0",
-        "RegistryEntries": {"Attributes": words.chain(numbers).collect::<Vec<Value>>(), "Dependencies": []},
+        "RegistryEntries": {"Attributes": words.chain(numbers).chain(places).collect::<Vec<Value>>(), "Dependencies": []},
     }))
 }
 

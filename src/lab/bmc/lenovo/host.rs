@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::said::{list, said};
 use super::state::{CLASSES, State};
 use crate::lab::bmc::tree::{View, healthy, link, uuid_of};
-use crate::lab::machine::{Link, Nic};
+use crate::lab::machine::{Link, Nic, Quirk};
 
 /// What the system takes as `ResetType`.
 pub(super) const RESET_TYPES: [&str; 7] =
@@ -19,7 +19,7 @@ pub(super) fn system(view: &View<'_>, state: &State) -> Value {
     let path = "/redfish/v1/Systems/1";
     let machine = view.machine;
     let (cpu, memory, boot) = (&machine.hardware.cpu, &machine.hardware.memory, &view.settings.boot);
-    said(
+    let mut system = said(
         path,
         "ComputerSystem.v1_17_0.ComputerSystem",
         json!({
@@ -90,7 +90,13 @@ pub(super) fn system(view: &View<'_>, state: &State) -> Value {
                 "BootSettings@Redfish.Deprecated": "The property is deprecated. Please use BootOrder instead.",
             }},
         }),
-    )
+    );
+    if machine.has(Quirk::Xcc3)
+        && let Some(own) = system["Oem"]["Lenovo"].as_object_mut()
+    {
+        own.retain(|name, _| !name.starts_with("BootSettings"));
+    }
+    system
 }
 
 /// The boot options of classes.

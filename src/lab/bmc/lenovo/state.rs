@@ -115,9 +115,15 @@ impl State {
         self.network_next.as_ref().unwrap_or(&self.network)
     }
 
+    /// The attributes in force, and of an XCC3 its NICs in their places of the order among them.
+    pub fn all_attributes(&self, machine: &Machine) -> BTreeMap<String, Value> {
+        let places = if machine.has(Quirk::Xcc3) { firmware::places(&self.network) } else { BTreeMap::new() };
+        self.attributes.clone().into_iter().chain(places).collect()
+    }
+
     /// The attributes of the next boot.
-    pub fn next_attributes(&self) -> BTreeMap<String, Value> {
-        let mut all = self.attributes.clone();
+    pub fn next_attributes(&self, machine: &Machine) -> BTreeMap<String, Value> {
+        let mut all = self.all_attributes(machine);
         all.extend(self.pending.clone());
         all
     }
@@ -125,6 +131,9 @@ impl State {
     /// A boot: what was staged is in force.
     fn boot(&mut self, machine: &Machine) {
         self.boots = machine.boots;
+        let next = firmware::in_their_places(&self.network, &self.pending);
+        self.pending.retain(|name, _| !firmware::is_place(name));
+        self.network = next;
         self.attributes.append(&mut self.pending);
         if let Some(next) = self.classes_next.take() {
             self.classes = next;
@@ -176,7 +185,7 @@ impl State {
         (self.ssdp, self.slp, self.snmp_v1_traps, self.to_host) = (false, false, false, false);
         self.classes = vec!["Network".to_owned(), DISKS.to_owned()];
         if let Some(nic) = machine.nics.first() {
-            let first = entry(nic, "PXE IPv4");
+            let first = if machine.has(Quirk::Xcc3) { priority(nic, "PXEv4") } else { entry(nic, "PXE IPv4") };
             self.network.retain(|entry| *entry != first);
             self.network.insert(0, first);
         }
@@ -205,7 +214,18 @@ pub(super) fn catch_up(machine: &mut Machine) {
 
 /// The entries of the class `Network`: IPv6 first, as the factory has it.
 fn entries(machine: &Machine) -> Vec<String> {
+    if machine.has(Quirk::Xcc3) {
+        let all = machine.nics.iter().flat_map(|nic| ["PXEv6", "PXEv4", "HTTPv4"].map(|how| priority(nic, how)));
+        return all.take(firmware::PLACES).collect();
+    }
     machine.nics.iter().flat_map(|nic| [entry(nic, "PXE IPv6"), entry(nic, "PXE IPv4")]).collect()
+}
+
+/// An entry as the value of a firmware attribute: `Slot5Port1PXEv4NvidiaNetworkAdapter_02_00_5E_00_00_15`.
+fn priority(nic: &Nic, how: &str) -> String {
+    let slot = nic.slot.rsplit(' ').next().unwrap_or("1");
+    let mac = nic.mac.to_string().to_uppercase().replace(':', "_");
+    format!("Slot{slot}Port{}{how}NvidiaNetworkAdapter_{mac}", nic.port)
 }
 
 /// An entry as the firmware writes it, blanks and all.
