@@ -54,8 +54,11 @@ pub enum Line {
         name: String,
         text: String,
     },
-    /// So many rows that agree do not show.
-    Alike(usize),
+    /// So many rows that agree do not show; whether others do.
+    Alike {
+        rows: usize,
+        more: bool,
+    },
 }
 
 /// A line of one side.
@@ -105,7 +108,7 @@ pub fn lines(compared: &Comparison, show_all: bool, width: u16) -> Vec<Line> {
             if width < WIDE { under(row, width, &mut out) } else { beside(row, width, &mut out) }
         }
         if folds && section.rows.len() > differ {
-            out.push(Line::Alike(section.rows.len() - differ));
+            out.push(Line::Alike { rows: section.rows.len() - differ, more: differ > 0 });
         }
     }
     out

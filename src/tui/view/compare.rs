@@ -122,8 +122,9 @@ fn draw_line(pen: &mut Pen, line: &Line, area: Rect) {
             let at = pen.write(area, NAME_AT, name, Meaning::Muted).max(NAME_AT + PAIR_NAME) + 1;
             pen.column(area, at, area.width.saturating_sub(at + 1), text, Meaning::Muted, Keep::Start);
         }
-        Line::Alike(n) => {
-            let at = pen.write(area, NAME_AT, &format!("{n} more agree  "), Meaning::Muted);
+        Line::Alike { rows, more } => {
+            let more = if *more { " more" } else { "" };
+            let at = pen.write(area, NAME_AT, &format!("{rows}{more} agree  "), Meaning::Muted);
             let at = pen.write(area, at, "a", Meaning::Key);
             pen.write(area, at, " shows them", Meaning::Muted);
         }

@@ -80,14 +80,21 @@ fn link_line(pen: &mut Pen, guard: &GuardView, link: &LinkLine, line: Rect) {
     let (mac, mac_width) = if roomy { (mac, 17) } else { (short_mac(&mac), 8) };
     pen.column(line, at, mac_width, &mac, Meaning::Muted, Keep::End);
     at += mac_width + 2;
-    let slot = reading.slot.as_deref().map(short_slot).unwrap_or_default();
-    pen.column(line, at, 10, &slot, Meaning::Muted, Keep::Start);
-    at += 12;
+    // The columns of all links of the guard, so that they stand under each other. The slot gives way to the cable.
+    let widest = |of: fn(&LinkLine) -> usize| guard.links.iter().map(of).max().unwrap_or(0) as u16;
+    let slots = widest(|link| text::width(&slot_words(link)));
+    let far = widest(|link| text::width(&cable_words(link).0));
+    let names =
+        widest(|link| text::width(&name_words(link)) + tail(link).map_or(0, |(text, _)| text::width(&text) + 2));
+    let slots = slots.min(line.width.saturating_sub(at + far + names + 5)).max(slots.min(9));
+    pen.column(line, at, slots, &slot_words(link), Meaning::Muted, Keep::Start);
+    at += slots + 2;
     let (cable, meaning) = cable_words(link);
     // What came and went, or a strange word, stands behind the cable; where there is no room for both the cable's name is
     // cut, and its far end never.
-    at = pen.write(line, at, &cable, meaning) + 2;
-    let name = reading.cable.as_ref().map(cable_name).unwrap_or_default();
+    pen.write(line, at, &cable, meaning);
+    at += far + 2;
+    let name = name_words(link);
     let tail = tail(link);
     let room = line.width.saturating_sub(at + 1);
     let tail_width = tail.as_ref().map_or(0, |(text, _)| text::width(text) as u16 + 2);
@@ -106,18 +113,24 @@ fn cable_words(link: &LinkLine) -> (String, Meaning) {
     }
 }
 
+fn name_words(link: &LinkLine) -> String {
+    link.reading.cable.as_ref().map(cable_name).unwrap_or_default()
+}
+
+fn slot_words(link: &LinkLine) -> String {
+    link.reading.slot.as_deref().map(short_slot).unwrap_or_default()
+}
+
 fn cable_line(pen: &mut Pen, link: &LinkLine, line: Rect) {
     let (far, meaning) = cable_words(link);
     let at = pen.write(line, 11, &far, meaning);
-    let name = link.reading.cable.as_ref().map(cable_name).unwrap_or_default();
-    pen.column(line, at + 2, line.width.saturating_sub(at + 3), &name, Meaning::Text, Keep::Start);
+    pen.column(line, at + 2, line.width.saturating_sub(at + 3), &name_words(link), Meaning::Text, Keep::Start);
 }
 
 fn port_line(pen: &mut Pen, link: &LinkLine, line: Rect) {
     let mac = link.reading.mac.map_or("no MAC".to_owned(), |mac| mac.to_string());
     let at = pen.write(line, 11, &mac, Meaning::Muted);
-    let slot = link.reading.slot.as_deref().map(short_slot).unwrap_or_default();
-    let at = pen.write(line, at + 2, &slot, Meaning::Muted);
+    let at = pen.write(line, at + 2, &slot_words(link), Meaning::Muted);
     if let Some((text, meaning)) = tail(link) {
         pen.column(line, at + 2, line.width.saturating_sub(at + 3), &text, meaning, Keep::Start);
     }
