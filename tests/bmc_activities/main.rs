@@ -6,6 +6,7 @@ mod links;
 mod login;
 mod monitoring_user;
 mod password;
+mod refused;
 mod reset;
 
 use std::path::PathBuf;
