@@ -8,6 +8,7 @@ use muster::config;
 use muster::config::settings::{
     DhcpServerKind, IronicAuth, KeystoneMethod, KeystoneScope, SecretRef, Settings, Trust, VaultKind, default_options,
 };
+use serde_json::{Value, json};
 
 fn at(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -28,28 +29,12 @@ fn loaded(path: &Path) -> config::Loaded {
     config::read(path).unwrap_or_else(|errors| panic!("{}:\n{errors}", path.display()))
 }
 
-/// Every line that is a comment with a key or a table is switched on.
-fn switched_on(example: &str) -> String {
-    let is_key = |rest: &str| rest.starts_with('[') || rest.split_once(" = ").is_some_and(|(key, _)| is_bare(key));
-    let line = |line: &str| match line.strip_prefix('#') {
-        Some(rest) if is_key(rest) => rest.to_owned(),
-        _ => line.to_owned(),
-    };
-    example.lines().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// A bare key, or one in quotes.
-fn is_bare(key: &str) -> bool {
-    let inside = key.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    inside.is_some() || !key.is_empty() && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
-}
-
 /// Proves: K1
 #[test]
 fn the_example_is_right_as_it_stands_and_with_every_key_switched_on() {
     let example = loaded(&at("config.example.toml"));
     assert_eq!(example.warnings, []);
-    let text = switched_on(&std::fs::read_to_string(at("config.example.toml")).unwrap());
+    let text = config::example::switched_on();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("all.toml");
     std::fs::write(&path, text).unwrap();
@@ -166,4 +151,157 @@ fn a_file_that_is_not_there_says_what_to_do() {
     let path = folder.path().join("config.toml");
     std::fs::write(&path, b"[netbox]\nurl = \"\xff\"\n").unwrap();
     assert!(config::load(&path).unwrap_err().to_string().ends_with("line 2 is not UTF-8 text"));
+}
+
+/// Whether a document is one of a schema: of draft 7, the words that the schema of the configuration has.
+fn fits(schema: &Value, value: &Value) -> bool {
+    if let Some(forms) = schema["anyOf"].as_array() {
+        return forms.iter().any(|form| fits(form, value));
+    }
+    let is = |name: &str| match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        other => panic!("a schema with '{other}'"),
+    };
+    let typed = match &schema["type"] {
+        Value::String(name) => is(name),
+        Value::Array(names) => names.iter().any(|name| is(name.as_str().unwrap())),
+        _ => true,
+    };
+    let number = value.as_f64();
+    let bound = |key: &str, fine: fn(f64, f64) -> bool| {
+        schema[key].as_f64().zip(number).is_none_or(|(limit, number)| fine(number, limit))
+    };
+    let begins = schema["pattern"].as_str().zip(value.as_str()).is_none_or(|(pattern, text)| match pattern {
+        "^https?://" => text.starts_with("http://") || text.starts_with("https://"),
+        // References and trust: the words before the colon are enough to tell one from a secret in clear.
+        _ => ["env:", "file:", "vault:", "system", "anything", "ca:", "sha256:"]
+            .iter()
+            .any(|word| text.trim().starts_with(word)),
+    });
+    typed
+        && begins
+        && bound("minimum", |number, limit| number >= limit)
+        && bound("maximum", |number, limit| number <= limit)
+        && bound("exclusiveMinimum", |number, limit| number > limit)
+        && schema["enum"].as_array().is_none_or(|words| words.contains(value))
+        && schema["required"]
+            .as_array()
+            .is_none_or(|keys| keys.iter().all(|key| value.get(key.as_str().unwrap()).is_some()))
+        && value
+            .as_array()
+            .is_none_or(|items| items.iter().all(|item| schema.get("items").is_none_or(|of| fits(of, item))))
+        && value.as_object().is_none_or(|map| {
+            map.iter().all(|(key, inner)| match (schema["properties"].get(key), &schema["additionalProperties"]) {
+                (Some(of), _) => fits(of, inner),
+                (None, Value::Bool(allowed)) => *allowed,
+                (None, Value::Null) => true,
+                (None, of) => fits(of, inner),
+            })
+        })
+}
+
+/// Proves: K1
+#[test]
+fn the_schema_takes_every_right_file_and_refuses_what_it_can_see_to_be_wrong() {
+    let schema = config::schema();
+    let json = |text: &str| serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
+    let mut right = vec![config::example::EXAMPLE.to_owned(), config::example::switched_on()];
+    right.extend(files("tests/config/valid").iter().map(|path| std::fs::read_to_string(path).unwrap()));
+    for text in &right {
+        assert!(fits(&schema, &json(text)), "{text}");
+    }
+    let example = json(config::example::EXAMPLE);
+    // Each is one change of what is right.
+    for (pointer, key, wrong) in [
+        ("/netbox", "urll", json!("https://netbox.example.com")),
+        ("/netbox", "url", json!("netbox.example.com")),
+        ("/netbox", "token", json!("0123456789abcdef")),
+        ("/netbox", "poll_s", json!(0)),
+        ("/netbox", "poll_s", json!("60")),
+        ("/vault", "kind", json!("filee")),
+        ("/sites/osl1", "gatess", json!({})),
+        ("", "netboks", json!({})),
+    ] {
+        let mut changed = example.clone();
+        changed.pointer_mut(pointer).unwrap()[key] = wrong.clone();
+        assert!(!fits(&schema, &changed), "{pointer} {key} {wrong}");
+    }
+    let mut without = example.clone();
+    without["netbox"].as_object_mut().unwrap().remove("token");
+    assert!(!fits(&schema, &without));
+    let poll = &schema["properties"]["netbox"]["properties"]["poll_s"];
+    assert_eq!(
+        (&poll["default"], poll["description"].as_str()),
+        (&json!(60), Some("Between two reads of the devices that changed."))
+    );
+}
+
+/// Proves: K1
+#[test]
+fn a_mistake_is_shown_under_its_line_and_never_with_what_stands_behind_the_equals_sign() {
+    let text = "[netbox]\nurll = \"https://canary@netbox\"\ntoken = 'canary'\n[sites.osl1]\n";
+    let errors = config::parse(text, "config.toml").unwrap_err().pointed();
+    assert!(errors.contains("\n  2 | urll = …\n    | ^^^^\n"), "{errors}");
+    assert!(errors.contains("\n  3 | token = …\n    | ^^^^^"), "{errors}");
+    assert!(!errors.contains("canary"), "{errors}");
+    for text in [
+        "x = \"\"\"\ncanary = canary\n",
+        "canary\n",
+        "[canary secret\n",
+        "[netbox]\ntoken = \"\"\"\nab= canary\n\"\"\"\n",
+    ] {
+        let errors = config::parse(text, "config.toml").unwrap_err().pointed();
+        assert!(!errors.contains("| canary = canary") && !errors.contains("= canary"), "{errors}");
+    }
+}
+
+/// What the binary says to `muster config …`, away from the environment of whoever runs the tests.
+fn command(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_muster"));
+    command.arg("config").args(arguments).stdin(std::process::Stdio::null()).current_dir(folder);
+    for name in ["MUSTER_CONFIG", "MUSTER_STATE_DIR", "MUSTER_LOG", "NO_COLOR", "LC_ALL", "LANG"] {
+        command.env_remove(name);
+    }
+    let out = command.env("HOME", folder).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (out.status.code(), text(out.stdout), text(out.stderr))
+}
+
+/// Proves: K1
+#[test]
+fn a_first_configuration_of_flags_is_right_and_never_written_over_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, example, _) = command(folder.path(), &["init"]);
+    assert_eq!((code, example.trim_end()), (Some(0), config::example::EXAMPLE.trim_end()), "piped, it is the example");
+    let flags = ["init", "--site", "osl1", "--netbox-url", "https://netbox.example", "--out", "etc/muster.toml"];
+    let (code, _, said) = command(folder.path(), &flags);
+    assert_eq!((code, said.contains("--ironic-url not given")), (Some(2), true), "{said}");
+    let whole: Vec<&str> = flags.iter().copied().chain(["--ironic-url", "https://ironic.example"]).collect();
+    let (code, said, wrong) = command(folder.path(), &whole);
+    assert_eq!((code, said.contains("muster doctor")), (Some(0), true), "{said}{wrong}");
+    let written = loaded(&folder.path().join("etc/muster.toml"));
+    assert_eq!((&written.warnings[..], written.settings.sites.keys().next().unwrap().as_str()), (&[][..], "osl1"));
+    let (code, _, said) = command(folder.path(), &whole);
+    assert_eq!((code, said.contains("is there already")), (Some(2), true), "{said}");
+    let wrong: Vec<&str> =
+        whole.iter().map(|word| if *word == "https://ironic.example" { "ironic.example" } else { word }).collect();
+    let (code, _, said) = command(folder.path(), &wrong);
+    assert_eq!((code, said.contains("ironic.main.url")), (Some(2), true), "{said}");
+
+    let (code, said, wrong) = command(folder.path(), &["check", "--origins", "--config", "etc/muster.toml"]);
+    assert_eq!(code, Some(0), "{wrong}");
+    let row = |key: &str| {
+        let line = said.lines().find(|line| line.trim_start().starts_with(key));
+        line.unwrap_or_else(|| panic!("{key}: {said}")).split_whitespace().last().unwrap().to_owned()
+    };
+    assert_eq!([row("configuration '"), row("state '"), row("netbox.poll_s")], ["--config", "folder", "default"]);
+    let line = std::fs::read_to_string(folder.path().join("etc/muster.toml")).unwrap();
+    let at = line.lines().position(|line| line.starts_with("token")).unwrap() + 1;
+    assert_eq!(row("netbox.token "), at.to_string());
+    assert!(!said.contains("netbox  "), "a table is no key: {said}");
 }

@@ -29,8 +29,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("crossterm", &["tui"]),
     ("tui_logger", &["tui"]),
     ("axum", &["lab"]),
-    // The one place where muster is asked: NetBox's webhooks. Its limits are of hyper itself, not of axum's server.
-    ("hyper", &["inventory/push"]),
+    // Where muster is asked: NetBox's webhooks and a monitoring system. Their limits are of hyper itself, not of axum's server.
+    ("hyper", &["inventory/push", "app/metrics"]),
     // A database that is only listened to; nothing is read from it, so that it is no client of NetBox.
     ("tokio_postgres", &["inventory/push"]),
     ("async_nats", &["clients/nats"]),

@@ -15,8 +15,6 @@ mod dhcp;
 mod doctor;
 #[path = "support/door.rs"]
 mod door;
-#[path = "real/fifty.rs"]
-mod fifty;
 #[path = "real/fleet.rs"]
 mod fleet;
 #[path = "support/inside.rs"]

@@ -377,9 +377,45 @@ pub enum Inventory {
 #[derive(Debug, Subcommand)]
 pub enum Config {
     /// Read the configuration and say everything that is wrong with it.
-    Check,
-    /// Print an example with every key.
-    Init,
+    Check {
+        /// Say of each key whether the file gives it, with its line, or it has its default, and what flags and environment say.
+        #[arg(long)]
+        origins: bool,
+    },
+    /// Print a first configuration of what flags give or, in a terminal, questions are answered with; piped and without flags,
+    /// an example with every key.
+    Init(Init),
+    /// Print the JSON schema of the configuration, for an editor that completes and checks while one types.
+    Schema,
+}
+
+/// The site is `--site`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Print the example with every key, and ask nothing.
+    #[arg(long)]
+    pub example: bool,
+    /// Write to this new file, and not to standard output.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Where NetBox is.
+    #[arg(long, value_name = "URL")]
+    pub netbox_url: Option<String>,
+    /// Where its token is: env:NAME or file:PATH.
+    #[arg(long, value_name = "REF")]
+    pub token: Option<String>,
+    /// Where Ironic is.
+    #[arg(long, value_name = "URL")]
+    pub ironic_url: Option<String>,
+    /// A device class that this Ironic manages; may be repeated.
+    #[arg(long = "device-class", value_name = "CLASS")]
+    pub device_classes: Vec<String>,
+    /// The site's DHCP host; "none" where DHCP is left alone.
+    #[arg(long, value_name = "HOST")]
+    pub dhcp_host: Option<String>,
+    /// File of the vault, or "env" for variables of the environment.
+    #[arg(long, value_name = "FILE|env")]
+    pub vault: Option<String>,
 }
 
 /// Version with build info (K5).
@@ -464,7 +500,11 @@ mod tests {
             "muster demo --speed 20",
             "muster inventory list --json",
             "muster cables osl1 --rack B07 --json",
+            "muster config init --example",
+            "muster config init --site osl1 --netbox-url https://n --ironic-url https://i --device-class COMPUTE_GPU --out c.toml",
             "muster config check",
+            "muster config check --origins",
+            "muster config schema",
             "muster completions bash",
         ] {
             Arguments::try_parse_from(line.split(' ')).unwrap_or_else(|e| panic!("{line}: {e}"));

@@ -11,6 +11,7 @@ mod device;
 mod doctor;
 mod enroll;
 mod exit;
+mod init;
 mod inventory;
 mod leave;
 mod list;

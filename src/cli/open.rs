@@ -9,17 +9,15 @@ use super::exit::{Ending, Exit};
 use super::{leave, log, output};
 use crate::app::{App, FeedEvent, Opening, Role};
 use crate::config::settings::Settings;
-use crate::config::{self, paths};
+use crate::config::{self, Loaded, paths};
 use crate::domain::text::neutralize;
 use crate::tui;
 
 /// Reads the configuration that the command line means.
 pub fn settings(place: &Place) -> Result<(PathBuf, Settings), Ending> {
-    let path = paths::config_file(place.config.clone()).map_err(|e| Ending::refused(e.to_string()))?;
-    let settings = config::load(&path).map_err(|errors| {
-        Ending::refused(errors.to_string())
-            .with_action(format!("mend '{}'; `muster config init` prints an example with every key", path.display()))
-    })?;
+    let (path, loaded) = loaded(place)?;
+    loaded.log_warnings();
+    let settings = loaded.settings;
     if let Some(site) = &place.site
         && !settings.sites.contains_key(site)
     {
@@ -28,6 +26,16 @@ pub fn settings(place: &Place) -> Result<(PathBuf, Settings), Ending> {
             .with_action(format!("known sites: {}", known.join(", "))));
     }
     Ok((path, settings))
+}
+
+/// The configuration with what should be looked at in it, or everything that is wrong with it.
+pub fn loaded(place: &Place) -> Result<(PathBuf, Loaded), Ending> {
+    let path = paths::config_file(place.config.clone()).map_err(|e| Ending::refused(e.to_string()))?;
+    let loaded = config::read(&path).map_err(|errors| {
+        Ending::refused(errors.pointed())
+            .with_action(format!("mend '{}'; `muster config init` prints an example with every key", path.display()))
+    })?;
+    Ok((path, loaded))
 }
 
 /// The folder of the store and the log.
@@ -101,6 +109,17 @@ pub async fn console(place: &Place) -> Result<Exit, Ending> {
 pub async fn serve(place: &Place) -> Result<Exit, Ending> {
     let app = headless(place).await?;
     let mut feed = app.feed();
+    let _figures = match app.settings().metrics {
+        Some(listen) => {
+            let listening = app.expose(listen).await.map_err(|e| {
+                Ending::failed(format!("the figures cannot be shown at '{listen}': {e}"))
+                    .with_action("name a free address in [metrics], or leave the table out")
+            })?;
+            output::line(&format!("figures at http://{}/metrics", listening.at));
+            Some(listening)
+        }
+        None => None,
+    };
     output::line("muster serves; stop it with Ctrl-C or SIGTERM, runs go on at the next start");
     let stop = stop_asked();
     tokio::pin!(stop);

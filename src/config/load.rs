@@ -1,7 +1,7 @@
 //! Reads the configuration file: TOML, then every table, then what the tables say of each other.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::settings::{
     Cadences, ConsoleSettings, Limits, NetboxFields, NetboxSettings, PushSettings, Settings, SiteSettings, VaultKind,
     VaultSettings,
 };
+use super::shape::Shape;
 use super::table::{Doc, Section, shown};
 use super::{eligibility, ironic, nats, push, site};
 use crate::domain::eligibility::Rules;
@@ -34,14 +35,23 @@ pub struct Loaded {
     pub warnings: Vec<ConfigError>,
     /// Keys that have their default since the file leaves them out.
     pub left_out: BTreeSet<String>,
+    /// Keys that the file gives, with their lines.
+    pub given: BTreeMap<String, usize>,
+}
+
+impl Loaded {
+    /// Writes what should be looked at into the log.
+    pub fn log_warnings(&self) {
+        for warning in &self.warnings {
+            tracing::warn!(file = %warning.file, line = warning.line, key = %warning.key, "{}", warning.message);
+        }
+    }
 }
 
 /// Reads the configuration at `path`. Warnings go to the log.
 pub fn load(path: &Path) -> Result<Settings, ConfigErrors> {
     let loaded = read(path)?;
-    for warning in &loaded.warnings {
-        tracing::warn!(file = %warning.file, line = warning.line, key = %warning.key, "{}", warning.message);
-    }
+    loaded.log_warnings();
     Ok(loaded.settings)
 }
 
@@ -49,7 +59,7 @@ pub fn load(path: &Path) -> Result<Settings, ConfigErrors> {
 pub fn read(path: &Path) -> Result<Loaded, ConfigErrors> {
     let file = path.display().to_string();
     let whole = |message: String| {
-        ConfigErrors(vec![ConfigError { file: file.clone(), line: None, key: String::new(), message }])
+        ConfigErrors(vec![ConfigError { file: file.clone(), line: None, key: String::new(), message, excerpt: None }])
     };
     let bytes = std::fs::read(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => whole(
@@ -75,14 +85,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<Settings, ConfigErrors> {
 }
 
 fn parse_all(text: &str, file: &str, folder: &Path) -> Result<Loaded, ConfigErrors> {
-    let doc = Doc {
-        file,
-        folder,
-        text,
-        errors: RefCell::default(),
-        warnings: RefCell::default(),
-        absent: RefCell::default(),
-    };
+    let doc = Doc::new(file, folder, text);
     let (table, broken) = DeTable::parse_recoverable(text);
     if !broken.is_empty() {
         // What the tables say is not judged: half of a table is not the one that was meant. The parser's own message
@@ -93,14 +96,25 @@ fn parse_all(text: &str, file: &str, folder: &Path) -> Result<Loaded, ConfigErro
     let settings = whole_file(Section::root(&doc, &table));
     let mut errors = doc.errors.into_inner();
     match settings {
-        Some(settings) if errors.is_empty() => {
-            Ok(Loaded { settings, warnings: doc.warnings.into_inner(), left_out: doc.absent.into_inner() })
-        }
+        Some(settings) if errors.is_empty() => Ok(Loaded {
+            settings,
+            warnings: doc.warnings.into_inner(),
+            left_out: doc.absent.into_inner(),
+            given: doc.given.into_inner(),
+        }),
         _ => {
             errors.sort_by_key(|error| error.line);
             Err(ConfigErrors(errors))
         }
     }
+}
+
+/// What a text is asked for while it is read. For the example with every key on: all that can be asked for.
+pub(super) fn shape_of(text: &str) -> Shape {
+    let doc = Doc::new("", Path::new(""), text);
+    let (table, _) = DeTable::parse_recoverable(text);
+    whole_file(Section::root(&doc, &table));
+    doc.shape.into_inner()
 }
 
 /// Every table, each with all of its mistakes. `None` only where a mistake was told.
@@ -157,12 +171,24 @@ fn whole_file(root: Section<'_>) -> Option<Settings> {
     }
     let limits = root.section("limits").map_or_else(Limits::default, limits);
     let console = root.section("console").map_or_else(default_console, console);
+    let metrics = root.section("metrics").and_then(metrics);
     root.finish();
     if ironic_failed || sites_failed {
         return None;
     }
     let (netbox, push) = netbox?;
-    Some(Settings { netbox, push, nats: nats?, vault: vault?, ironic: instances, sites, eligibility, limits, console })
+    Some(Settings {
+        netbox,
+        push,
+        nats: nats?,
+        vault: vault?,
+        ironic: instances,
+        sites,
+        eligibility,
+        limits,
+        console,
+        metrics,
+    })
 }
 
 /// Names that a site gives have to exist, and each device class may have one owner at a site (R1).
@@ -335,6 +361,17 @@ fn limits(t: Section<'_>) -> Limits {
     }
     t.finish();
     limits
+}
+
+/// Where figures are shown. `None` also where a mistake was told.
+fn metrics(t: Section<'_>) -> Option<SocketAddr> {
+    let default = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
+    let listen = t.item("listen").map_or(Some(default), |item| item.socket("127.0.0.1:9464"));
+    if listen.is_some_and(|at| !at.ip().is_loopback()) {
+        t.warn("listen", "whoever reaches this address reads the figures: sites, systems and failure codes, no hosts");
+    }
+    t.finish();
+    listen
 }
 
 fn default_console() -> ConsoleSettings {

@@ -2,15 +2,19 @@
 
 mod eligibility;
 mod error;
+pub mod example;
 mod ironic;
 mod load;
 mod nats;
 mod nearest;
 pub mod paths;
 mod push;
+mod schema;
 pub mod settings;
+mod shape;
 mod site;
 mod table;
 
-pub use error::{ConfigError, ConfigErrors};
+pub use error::{ConfigError, ConfigErrors, Excerpt};
 pub use load::{Loaded, load, parse, read};
+pub use schema::schema;

@@ -29,12 +29,7 @@ pub(super) fn push(t: Section<'_>, poll: Duration) -> Option<PushSettings> {
 
 fn webhook(t: Section<'_>) -> Option<WebhookSettings> {
     let default = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8975);
-    let listen = t.item("listen").map_or(Some(default), |item| {
-        let text = item.text()?;
-        text.parse::<SocketAddr>().ok().filter(|at| at.port() != 0).or_else(|| {
-            item.fault(format!("{} is not an address and a port, as in '127.0.0.1:8975' or '[::1]:8975'", shown(text)))
-        })
-    });
+    let listen = t.item("listen").map_or(Some(default), |item| item.socket("127.0.0.1:8975"));
     if listen.is_some_and(|at| !at.ip().is_loopback()) {
         t.warn("listen", "events come in clear: let a proxy with TLS listen there, and muster on a loopback address");
     }

@@ -33,6 +33,8 @@ pub struct Settings {
     pub eligibility: Rules,
     pub limits: Limits,
     pub console: ConsoleSettings,
+    /// Where `muster serve` shows its figures; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// Where a secret is. The configuration itself never holds one (K2).

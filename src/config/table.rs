@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,9 +13,10 @@ use serde_spanned::Spanned;
 use toml::de::{DeTable, DeValue};
 use url::Url;
 
-use super::error::ConfigError;
+use super::error::{ConfigError, Excerpt};
 use super::nearest::nearest;
 use super::settings::{SecretRef, Trust};
+use super::shape::{Kind, Place, Shape};
 use crate::domain::text::neutralize_to;
 
 /// The file that is read, and what was found so far.
@@ -28,14 +30,44 @@ pub(super) struct Doc<'a> {
     pub warnings: RefCell<Vec<ConfigError>>,
     /// Keys that were asked for and are not in the file.
     pub absent: RefCell<BTreeSet<String>>,
+    /// Those that are, with their lines.
+    pub given: RefCell<BTreeMap<String, usize>>,
+    /// Everything that was asked for, and as what.
+    pub shape: RefCell<Shape>,
 }
 
-impl Doc<'_> {
+impl<'a> Doc<'a> {
+    pub fn new(file: &'a str, folder: &'a Path, text: &'a str) -> Self {
+        Doc {
+            file,
+            folder,
+            text,
+            errors: RefCell::default(),
+            warnings: RefCell::default(),
+            absent: RefCell::default(),
+            given: RefCell::default(),
+            shape: RefCell::default(),
+        }
+    }
+
     /// A finding at a place of the text.
     pub fn finding(&self, at: usize, key: &str, message: impl Into<String>) -> ConfigError {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
         let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-        ConfigError { file: self.file.to_owned(), line: Some(line), key: key.to_owned(), message: message.into() }
+        let begins = before.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
+        let text = self.text.get(begins..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let excerpt = Excerpt::of(text, self.text.get(begins..at).map_or(0, |before| before.chars().count()));
+        ConfigError {
+            file: self.file.to_owned(),
+            line: Some(line),
+            key: key.to_owned(),
+            message: message.into(),
+            excerpt,
+        }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|b| **b == b'\n').count() + 1
     }
 
     fn error(&self, at: usize, key: &str, message: impl Into<String>) {
@@ -49,6 +81,7 @@ pub(super) struct Section<'a> {
     doc: &'a Doc<'a>,
     /// `sites.osl1.dhcp`; empty for the whole file.
     path: String,
+    place: Place,
     /// Where it begins.
     at: usize,
     items: &'a DeTable<'a>,
@@ -60,17 +93,27 @@ pub(super) struct Section<'a> {
 pub(super) struct Item<'a> {
     doc: &'a Doc<'a>,
     key: String,
+    place: Place,
     at: usize,
     value: &'a DeValue<'a>,
 }
 
 impl<'a> Section<'a> {
     pub fn root(doc: &'a Doc<'a>, table: &'a Spanned<DeTable<'a>>) -> Self {
-        Self::new(doc, String::new(), 0, table.get_ref())
+        Self::new(doc, String::new(), Place::new(), 0, table.get_ref())
     }
 
-    fn new(doc: &'a Doc<'a>, path: String, at: usize, items: &'a DeTable<'a>) -> Self {
-        Section { doc, path, at, items, asked: RefCell::default(), missing: RefCell::default() }
+    fn new(doc: &'a Doc<'a>, path: String, place: Place, at: usize, items: &'a DeTable<'a>) -> Self {
+        doc.shape.borrow_mut().table(&place);
+        Section { doc, path, place, at, items, asked: RefCell::default(), missing: RefCell::default() }
+    }
+
+    fn place_of(&self, key: &str) -> Place {
+        self.place.iter().cloned().chain([key.to_owned()]).collect()
+    }
+
+    fn is(&self, kind: Kind) {
+        self.doc.shape.borrow_mut().is(&self.place, kind);
     }
 
     /// A key of this table as messages name it.
@@ -107,16 +150,21 @@ impl<'a> Section<'a> {
     pub fn item(&self, key: &'static str) -> Option<Item<'a>> {
         self.asked.borrow_mut().push(key);
         let found = self.items.iter().find(|(name, _)| name.get_ref() == key);
+        let line = found.map(|(name, _)| self.doc.line(name.span().start));
+        let place = self.place_of(key);
+        self.doc.shape.borrow_mut().asked(&place, line);
         let Some((name, value)) = found else {
             self.doc.absent.borrow_mut().insert(self.path_of(key));
             return None;
         };
-        Some(Item { doc: self.doc, key: self.path_of(key), at: name.span().start, value: value.get_ref() })
+        self.doc.given.borrow_mut().extend(line.map(|line| (self.path_of(key), line)));
+        Some(Item { doc: self.doc, key: self.path_of(key), place, at: name.span().start, value: value.get_ref() })
     }
 
     /// A value that may not be left out.
     pub fn required(&self, key: &'static str) -> Option<Item<'a>> {
         let item = self.item(key);
+        self.doc.shape.borrow_mut().required(&self.place_of(key));
         if item.is_none() {
             self.missing.borrow_mut().push(key);
         }
@@ -181,6 +229,7 @@ impl<'a> Section<'a> {
     /// A table of tables that are named by whoever writes the file, in the order of the file.
     pub fn named(&self, key: &'static str) -> Vec<(String, Section<'a>)> {
         let Some(outer) = self.section(key) else { return Vec::new() };
+        outer.is(Kind::Named);
         let mut inner: Vec<_> = outer.items.iter().collect();
         inner.sort_by_key(|(name, _)| name.span().start);
         inner
@@ -189,6 +238,7 @@ impl<'a> Section<'a> {
                 let item = Item {
                     doc: self.doc,
                     key: outer.path_of(name.get_ref()),
+                    place: outer.place_of("*"),
                     at: name.span().start,
                     value: value.get_ref(),
                 };
@@ -199,6 +249,7 @@ impl<'a> Section<'a> {
 
     /// Texts, whole numbers and flags under names that whoever writes the file knows, as text.
     pub fn texts_by_name(&self) -> BTreeMap<String, String> {
+        self.is(Kind::TextsByName);
         let mut texts = BTreeMap::new();
         for (name, value) in self.items.iter() {
             let text = match value.get_ref() {
@@ -219,6 +270,7 @@ impl<'a> Section<'a> {
 
     /// Texts or lists of texts under names that whoever writes the file knows.
     pub fn lists_by_name(&self) -> BTreeMap<String, Vec<String>> {
+        self.is(Kind::ListsByName);
         let text = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
             DeValue::String(text) => Some(text.to_string()),
             _ => None,
@@ -267,6 +319,11 @@ fn sorted<'k>(keys: &[&'k str]) -> Vec<&'k str> {
 }
 
 impl<'a> Item<'a> {
+    /// Writes down what it is read as.
+    fn is(&self, kind: Kind) {
+        self.doc.shape.borrow_mut().is(&self.place, kind);
+    }
+
     pub fn fault<T>(&self, message: impl Into<String>) -> Option<T> {
         self.doc.error(self.at, &self.key, message);
         None
@@ -274,6 +331,7 @@ impl<'a> Item<'a> {
 
     /// A text that is not empty.
     pub fn text(&self) -> Option<&'a str> {
+        self.is(Kind::Text);
         match self.value {
             DeValue::String(text) if !text.trim().is_empty() => Some(text.as_ref()),
             DeValue::String(_) => self.fault("is empty"),
@@ -282,6 +340,7 @@ impl<'a> Item<'a> {
     }
 
     pub fn flag(&self) -> Option<bool> {
+        self.is(Kind::Flag);
         match self.value {
             DeValue::Boolean(value) => Some(*value),
             other => self.wrong_type("true or false", other),
@@ -290,6 +349,7 @@ impl<'a> Item<'a> {
 
     /// A list of texts, none of them twice.
     pub fn texts(&self) -> Option<Vec<String>> {
+        self.is(Kind::Texts);
         let DeValue::Array(items) = self.value else { return self.wrong_type("a list of texts in quotes", self.value) };
         let mut texts: Vec<String> = Vec::new();
         for item in items {
@@ -306,6 +366,7 @@ impl<'a> Item<'a> {
     }
 
     pub fn whole(&self, min: u64, max: u64) -> Option<u64> {
+        self.is(Kind::Whole { min, max });
         let DeValue::Integer(number) = self.value else { return self.wrong_type("a whole number", self.value) };
         match u64::from_str_radix(number.as_str(), number.radix()) {
             Ok(value) if (min..=max).contains(&value) => Some(value),
@@ -314,6 +375,7 @@ impl<'a> Item<'a> {
     }
 
     pub fn seconds(&self, max: Duration) -> Option<Duration> {
+        self.is(Kind::Seconds(max.as_secs_f64()));
         let text = match self.value {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
             DeValue::Float(number) => number.as_str(),
@@ -327,6 +389,7 @@ impl<'a> Item<'a> {
     }
 
     pub fn choice<T: Copy>(&self, words: &[(&str, T)]) -> Option<T> {
+        self.is(Kind::Choice(words.iter().map(|(word, _)| (*word).to_owned()).collect()));
         let text = self.text()?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
             return Some(*value);
@@ -340,6 +403,7 @@ impl<'a> Item<'a> {
     }
 
     pub fn url(&self) -> Option<Url> {
+        self.is(Kind::Url);
         let text = self.text()?;
         let url = match Url::parse(text) {
             // With an '@' in it there may be a password in it.
@@ -361,6 +425,7 @@ impl<'a> Item<'a> {
 
     /// A reference to a secret. A value that is none may be a secret in clear, so it is never shown (K2).
     pub fn secret(&self) -> Option<SecretRef> {
+        self.is(Kind::Secret);
         let how = "write 'env:NAME', 'file:PATH' or 'vault:ITEM/FIELD'";
         let DeValue::String(text) = self.value else {
             return self.fault(format!("expected a reference to a secret as a text in quotes; {how}"));
@@ -385,6 +450,7 @@ impl<'a> Item<'a> {
     }
 
     pub fn trust(&self) -> Option<Trust> {
+        self.is(Kind::Trust);
         let text = self.text()?;
         match text.split_once(':') {
             None if text == "system" => Some(Trust::System),
@@ -398,6 +464,15 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// An address to listen at, with a port.
+    pub fn socket(&self, like: &str) -> Option<SocketAddr> {
+        let text = self.text()?;
+        text.parse::<SocketAddr>().ok().filter(|at| at.port() != 0).or_else(|| {
+            let (_, port) = like.rsplit_once(':').unwrap_or_default();
+            self.fault(format!("{} is not an address and a port, as in '{like}' or '[::1]:{port}'", shown(text)))
+        })
+    }
+
     /// A path; a relative one is relative to the file.
     pub fn path(&self, text: &str) -> PathBuf {
         self.doc.folder.join(text)
@@ -405,7 +480,7 @@ impl<'a> Item<'a> {
 
     pub fn section(&self) -> Option<Section<'a>> {
         match self.value {
-            DeValue::Table(items) => Some(Section::new(self.doc, self.key.clone(), self.at, items)),
+            DeValue::Table(items) => Some(Section::new(self.doc, self.key.clone(), self.place.clone(), self.at, items)),
             other => self.wrong_type("a table", other),
         }
     }

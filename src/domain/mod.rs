@@ -10,6 +10,7 @@ pub mod dhcp;
 pub mod elevation;
 pub mod eligibility;
 pub mod event;
+pub mod exposition;
 pub mod failure;
 pub mod host;
 pub mod ids;

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB};
 use tokio::sync::watch;
 
 use super::error::StoreError;
+use super::latency::Latency;
 use super::readers::Readers;
 use super::watcher::Watcher;
 use super::writer::{Commits, Undo, Writer};
 use super::{folder, schema};
+use crate::domain::exposition::Times;
 
 /// A handle to the store. Cheap to clone; all writes go through one thread, which ends with the last handle.
 #[derive(Clone)]
@@ -31,6 +33,7 @@ struct Inner {
     fleet: watch::Sender<u64>,
     /// Counts the commits of this process.
     committed: watch::Sender<u64>,
+    latency: Latency,
     /// Counts the runs that ended in this process.
     ended: watch::Sender<u64>,
 }
@@ -61,6 +64,7 @@ impl Store {
             path,
             fleet: watch::Sender::new(0),
             committed: watch::Sender::new(0),
+            latency: Latency::default(),
             ended: watch::Sender::new(0),
         };
         Ok(Store { inner: Arc::new(inner), scratch: None })
@@ -92,6 +96,11 @@ impl Store {
     /// How many commits carried how many requests since the store was opened.
     pub fn commits(&self) -> Commits {
         self.inner.writer.commits()
+    }
+
+    /// How long writes waited for their commit since the store was opened.
+    pub fn write_times(&self) -> Times {
+        self.inner.latency.times()
     }
 
     /// Told when devices, references or proofs were changed through this handle or a clone of it.
@@ -150,7 +159,9 @@ impl Store {
             return Err(StoreError::Planning);
         }
         let path = self.inner.path.clone();
+        let began = Instant::now();
         let written = self.inner.writer.write(&self.inner.path, undo, move |conn| work(&Sql::new(conn, &path))).await;
+        self.inner.latency.add(began.elapsed());
         if written.is_ok() {
             self.inner.committed.send_modify(|n| *n += 1);
         }

@@ -12,6 +12,7 @@ mod handle;
 mod health;
 mod heard;
 mod journal;
+mod latency;
 mod lead;
 mod objects;
 mod proofs;

@@ -32,7 +32,7 @@ impl Second {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    /// An answer that has to be a good one. A lock is waited out, of the node as of SQLite's one writer.
+    /// An answer that has to be a good one. A lock is waited out, of the node, or of a database with one writer.
     pub async fn must(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {

@@ -1,6 +1,6 @@
 """Writes the configuration of one Ironic rig: ironic.conf, bmc.conf, the password files, env.json.new.
 
-    configure.py RIG SYSTEMS IRONIC_PORT BMC_PORT RAMDISK_PORT noauth|http_basic IPMITOOL(0|1)
+    configure.py RIG SYSTEMS IRONIC_PORT BMC_PORT RAMDISK_PORT noauth|http_basic IPMITOOL(0|1) DATABASE
 
 Run by the venv's interpreter, which has bcrypt. `up` makes env.json of env.json.new when all answers.
 """
@@ -14,7 +14,7 @@ import bcrypt
 ACCOUNTS = {"ironic": ("muster", "rig-secret"), "bmc": ("root", "rig-bmc-secret")}
 
 
-def main(rig, systems, ironic_port, bmc_port, ramdisk_port, auth, ipmitool):
+def main(rig, systems, ironic_port, bmc_port, ramdisk_port, auth, ipmitool, database):
     rig = pathlib.Path(rig)
     etc, var = rig / "etc", rig / "var"
     for folder in (etc, *(var / d for d in ("state", "tmp", "http", "tftp/master", "images", "masters", "bmc"))):
@@ -30,14 +30,14 @@ def main(rig, systems, ironic_port, bmc_port, ramdisk_port, auth, ipmitool):
 
     conf = configparser.RawConfigParser()
     conf.optionxform = str
-    conf.read_dict(ironic_settings(rig, urls, ironic_port, auth, ipmitool == "1"))
+    conf.read_dict(ironic_settings(rig, urls, ironic_port, auth, ipmitool == "1", database))
     with open(etc / "ironic.conf", "w") as out:
         conf.write(out)
     (etc / "bmc.conf").write_text(bmc_settings(hosts, etc, var, bmc_port))
     (rig / "env.json.new").write_text(json.dumps(described(hosts, urls, auth, ipmitool == "1"), indent=1))
 
 
-def ironic_settings(rig, urls, port, auth, ipmitool):
+def ironic_settings(rig, urls, port, auth, ipmitool, database):
     etc, var = rig / "etc", rig / "var"
     # the conductor does not start with a hardware type whose tool is missing
     ipmi = (["ipmi"], ["ipmitool"]) if ipmitool else ([], [])
@@ -76,7 +76,7 @@ def ironic_settings(rig, urls, port, auth, ipmitool):
             "enabled_storage_interfaces": offered("noop", "fake"),
             "enabled_vendor_interfaces": offered("no-vendor", "redfish", *ipmi[1], "idrac-redfish", "fake"),
         },
-        "database": {"connection": f"sqlite:///{var}/ironic.sqlite"},
+        "database": {"connection": database},
         "api": {"host_ip": "127.0.0.1", "port": port, "public_endpoint": urls["ironic"], "api_workers": 1},
         "service_catalog": {"endpoint_override": urls["ironic"]},
         "conductor": {

@@ -29,12 +29,13 @@ import http.server
 import json
 import os
 import pathlib
-import sqlite3
 import sys
 import threading
 import time
 import urllib.parse
 import uuid
+
+import sqlalchemy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import inventory  # noqa: E402
@@ -61,7 +62,8 @@ class Rig:
     def __init__(self, args):
         data = json.loads(pathlib.Path(args.systems).read_text())
         self.builds, self.hosts = data["builds"], {h["name"]: h for h in data["hosts"]}
-        self.database, self.boot_s, self.step_s = args.database, args.boot_s, args.step_s
+        self.boot_s, self.step_s = args.boot_s, args.step_s
+        self.database = sqlalchemy.create_engine(args.database)
         self.heartbeat_s, self.url = args.heartbeat_s, f"http://127.0.0.1:{args.port}"
         # the agent calls without credentials; only the watching needs them
         self.public = Rest(args.ironic)
@@ -141,8 +143,9 @@ class Rig:
     def token_of(self, ident):
         """With virtual media the agent's token travels on the boot image. Nothing boots one here, so
         it is read from where the conductor keeps it."""
-        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as db:
-            row = db.execute("select driver_internal_info from nodes where uuid = ?", (ident,)).fetchone()
+        wanted = sqlalchemy.text("select driver_internal_info from nodes where uuid = :node")
+        with self.database.connect() as db:
+            row = db.execute(wanted, {"node": ident}).fetchone()
         return json.loads(row[0] or "{}").get("agent_secret_token") if row else None
 
 

@@ -1,9 +1,17 @@
-//! Fifty nodes at once: muster against the barest client that there can be, on one Ironic, one after the other.
+//! Many nodes at once on a real Ironic: `cargo bench --bench nodes [NODES [ROUNDS]]`. Prints figures, asserts none but that
+//! all come out `available` (G13).
 //!
-//! Takes several minutes, so only with `MUSTER_REAL_FIFTY=1`. It has not been seen to its end yet: the SQLite of the rig answers
-//! parallel writes with "database is locked", which muster takes for an outage and waits out. It starts a rig of
-//! its own, for as many emulated hosts as it needs; `MUSTER_REAL_FIFTY_NODES` is another number of them.
+//! muster and the barest client that there can be, by turns, each with an Ironic of its own, with emulated BMCs and ramdisks.
+//! Both make the same changes; the difference is what muster looks at in between.
 
+#[allow(dead_code, reason = "each binary uses its part of the support")]
+#[path = "../tests/support/binary.rs"]
+mod binary;
+#[allow(dead_code, reason = "each binary uses its part of the support")]
+#[path = "../tests/real/second.rs"]
+mod second;
+
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -13,9 +21,8 @@ use muster::lab::scenario::Scenario;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::binary::{Running, muster};
-use super::second::Second;
-use super::{private, text};
+use binary::{Running, muster};
+use second::Second;
 
 /// Hosts in a rack, two units each.
 const IN_A_RACK: usize = 20;
@@ -32,7 +39,7 @@ fn scenario(hosts: usize) -> Scenario {
             "{{ name = \"cpu-r{rack}-{unit:02}\", site = \"t1\", rack = \"R{rack}\", unit = {unit}, type = \"small\", role = \"gpu\" }}"
         ));
     }
-    let template = include_str!("../ironic_steps/scenario.toml");
+    let template = include_str!("../tests/ironic_steps/scenario.toml");
     let (head, rest) = template.split_once("[context.ironic_settings.inspection_validation]").unwrap();
     let (_, rest) = rest.split_once("[sites.t1]").unwrap();
     let text = format!("name = \"fifty\"\nhosts = [{}]\n{head}[sites.t1]{rest}", list.join(", "))
@@ -44,7 +51,7 @@ fn scenario(hosts: usize) -> Scenario {
 
 /// The hosts of a lab as the rig's `systems.json` has them.
 fn systems(lab: &Lab, names: &[String]) -> Value {
-    let pattern: Value = serde_json::from_str(include_str!("ironic/systems.json")).unwrap();
+    let pattern: Value = serde_json::from_str(include_str!("../tests/real/ironic/systems.json")).unwrap();
     let hosts: Vec<Value> = names
         .iter()
         .enumerate()
@@ -76,6 +83,23 @@ impl Rig<'_> {
         assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
         let env = serde_json::from_str(&std::fs::read_to_string(folder.join("env.json")).unwrap()).unwrap();
         Rig { folder, env }
+    }
+}
+
+impl Rig<'_> {
+    /// What a service of the rig has used of the processor so far, with the processes that it started, in seconds.
+    fn cpu(&self, part: &str) -> f64 {
+        let recorded = std::fs::read_to_string(self.folder.join(format!("run/{part}.pid"))).unwrap();
+        let group = recorded.split(' ').next().unwrap();
+        let stats = std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| std::fs::read_to_string(entry.unwrap().path().join("stat")).ok());
+        let ticks = |stat: String| -> u32 {
+            // behind the name in brackets: field 5 is the group, 14 and 15 are its own time, user and system, in hundredths
+            let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+            if fields[2] == group { fields[11..13].iter().map(|ticks| ticks.parse::<u32>().unwrap()).sum() } else { 0 }
+        };
+        f64::from(stats.map(ticks).sum::<u32>()) / 100.0
     }
 }
 
@@ -136,9 +160,11 @@ async fn barest(second: &Second, rig: &Value, names: &[String]) -> Duration {
                 ("manageable", "manage") => "inspect",
                 // Ironic's own trouble with its database under load: whoever asks again gets through.
                 ("inspect failed", "inspect") => "manage",
-                ("manageable", "inspect") => "provide",
-                ("available", "provide") => "power on",
-                ("available", "power on") if node["power_state"] == "power on" => {
+                // Ironic leaves it off. Both halves have to end with the power on (I14, C7).
+                ("manageable", "inspect") => "power on",
+                ("manageable", "power on") if node["power_state"] == "power on" => "provide",
+                ("available", "provide") => "power on at last",
+                ("available", "power on at last") if node["power_state"] == "power on" => {
                     on += 1;
                     continue;
                 }
@@ -148,7 +174,8 @@ async fn barest(second: &Second, rig: &Value, names: &[String]) -> Duration {
             orders.push((uuid, next));
         }
         let order = async |(uuid, target): &(String, &str)| {
-            let what = if *target == "power on" { "power" } else { "provision" };
+            let (what, target) =
+                if target.starts_with("power on") { ("power", "power on") } else { ("provision", *target) };
             second.must(Method::PUT, &format!("/v1/nodes/{uuid}/states/{what}"), Some(json!({"target": target}))).await;
         };
         futures::future::join_all(orders.iter().map(order)).await;
@@ -188,10 +215,10 @@ fn configure(lab: &Lab, rig: &Value, names: &[String], folder: &Path) -> std::pa
     let config = folder.join("muster.toml");
     let text = format!(
         "[netbox]\nurl = \"{}\"\ntoken = \"file:token\"\n[vault]\nkind = \"file\"\npath = \"vault.toml\"\n\
-         [limits]\nruns = 100\nactivities = 100\n\
+         [limits]\nruns = 100\nactivities = 6\n\
          [ironic.rig]\nurl = \"{}\"\ndevice_classes = [\"COMPUTE_GPU\"]\nauth = {{ kind = \"none\" }}\npoll_s = 10\n\
          [sites.t1.gates]\nconfigure_bmc = false\nconfigure_dhcp = false\n\
-         [sites.t1.deadlines]\npoll_first_s = 1\npoll_max_s = 2\nlink_poll_s = 1\n\
+         [sites.t1.deadlines]\npoll_first_s = 2\npoll_max_s = 4\nlink_poll_s = 1\n\
          [sites.t1.bmc]\ntrust = \"anything\"\n",
         lab.netbox_url(),
         text(rig, "ironic_url"),
@@ -200,14 +227,9 @@ fn configure(lab: &Lab, rig: &Value, names: &[String], folder: &Path) -> std::pa
     config
 }
 
-/// Proves: E15, G13
-#[test]
-fn fifty_nodes_at_once_take_no_longer_than_ironic_itself_needs_for_them() {
-    if std::env::var_os("MUSTER_REAL_FIFTY").is_none_or(|value| value != "1") {
-        println!("left out: MUSTER_REAL_FIFTY=1 measures it, docs/performance.md has the figures");
-        return;
-    }
-    let hosts = std::env::var("MUSTER_REAL_FIFTY_NODES").ok().and_then(|n| n.parse().ok()).unwrap_or(50);
+fn main() {
+    let mut given = std::env::args().skip(1).filter_map(|arg| arg.parse::<usize>().ok());
+    let (hosts, rounds) = (given.next().unwrap_or(50), given.next().unwrap_or(3));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let lab = runtime.block_on(Lab::start(scenario(hosts), 1.0)).unwrap();
     let names: Vec<String> = lab.scenario().hosts.iter().map(|host| host.name.clone()).collect();
@@ -216,7 +238,7 @@ fn fifty_nodes_at_once_take_no_longer_than_ironic_itself_needs_for_them() {
     std::fs::write(&file, systems(&lab, &names).to_string()).unwrap();
     let mut took = Vec::new();
     // In turn, so that a machine that gets busier or quieter does it for both.
-    for round in 0..2 {
+    for round in 0..rounds {
         for with_muster in [false, true] {
             // A database that has grown is slower: each begins with an empty one.
             let home = folder.path().join(format!("rig-{round}-{with_muster}"));
@@ -237,16 +259,30 @@ fn fifty_nodes_at_once_take_no_longer_than_ironic_itself_needs_for_them() {
             };
             let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
             println!(
-                "{hosts} nodes, {}: {:.1} s (load {})",
+                "{hosts} nodes, {}: {:.1} s (load {}; CPU of {})",
                 if with_muster { "muster" } else { "the barest client" },
                 elapsed.as_secs_f64(),
-                load.split(' ').next().unwrap_or_default()
+                load.split(' ').next().unwrap_or_default(),
+                ["ironic", "database", "bmc", "ramdisk"]
+                    .map(|part| format!("{part} {:.1} s", rig.cpu(part)))
+                    .join(", ")
             );
             took.push((with_muster, elapsed));
         }
     }
-    let best = |of: bool| took.iter().filter(|(with, _)| *with == of).map(|(_, took)| *took).min().unwrap();
-    let share = best(true).as_secs_f64() / best(false).as_secs_f64();
-    println!("muster takes {:.0} % of the barest client's time", share * 100.0);
-    assert!(share <= 1.10, "{share:.2}");
+    let best =
+        |of: bool| took.iter().filter(|(with, _)| *with == of).map(|(_, took)| took.as_secs_f64()).reduce(f64::min);
+    if let (Some(muster), Some(barest)) = (best(true), best(false)) {
+        println!("the best of each: muster takes {:.0} % of the barest client's time", muster / barest * 100.0);
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_else(|| panic!("no '{key}' in {value}"))
+}
+
+/// A file that only its owner may read.
+fn private(path: &Path, content: &str) {
+    std::fs::write(path, content).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
