@@ -96,6 +96,16 @@ fn console_page() -> String {
          `w` lists what waits for a person: with hands first, then for others, rack by rack from the top down. The selected stop says in full\n\
          what is wrong, what to do and by which cable; `f` repeats its run with a fresh inspection right there, and the stop leaves by itself.\n\n\
          ![What waits for a person](../snapshots/for-you_100x32_dark.png)\n\n\
+         `u` shows the rack of a host, from the table, the tree, a run or a stop: every unit by the number that NetBox has for it, halves\n\
+         too, and counted from the top where the rack is; empty ones empty, each device in its height. The front says how each host stands.\n\
+         The rear says of each frontend link what an inspection or a BMC told last: `UP`, `DOWN` or `UNKNOWN`, and whether the cable is in\n\
+         the port that NetBox has (`✓`), in the one that is named instead (`✗`), or was never heard (`?`). What stands at no unit, beside the\n\
+         units, at a unit that the rack does not have or where another device is, stands below with that reason. Under 100 columns `tab` turns the\n\
+         rack round. Keys act on the selected device as they do in the table.\n\n\
+         ![A rack from both sides: two cables in each other's place](../snapshots/rack_100x32_dark.png)\n\n\
+         `s` sorts the table: by place, as one walks; by name; by NetBox's status; by Ironic's state; by what needs you most, which is failures\n\
+         with hands first, then refusals, what is under way, and what is done, the newest first. `S` turns it round. Hosts that are alike stay in\n\
+         the order of the racks, and the cursor on its host.\n\n\
          In a run `[` and `]` go back and on in what happened, `{` and `}` from one phase to the next. The whole view is as it was then; what keys\n\
          start or end is the run as it is now. `esc` comes back to now.\n\n\
          Beside each phase stands what it usually takes: the median of the latest runs that succeeded in it, at most 30 of them, of hosts of the same\n\
@@ -119,6 +129,7 @@ fn console_page() -> String {
     keys(&mut page, "Everywhere", everywhere);
     keys(&mut page, "Fleet", |d| d.works_in(Where::Fleet) && !everywhere(d));
     keys(&mut page, "Run", |d| d.works_in(Where::Run) && !everywhere(d));
+    keys(&mut page, "Rack", |d| d.works_in(Where::Rack) && !everywhere(d));
     keys(&mut page, "What waits for you", |d| d.works_in(Where::Walk) && !everywhere(d));
     keys(&mut page, "The runs of a host", |d| d.works_in(Where::History) && !everywhere(d));
     keys(&mut page, "Two runs side by side", |d| d.works_in(Where::Compare) && !everywhere(d));

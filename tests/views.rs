@@ -2,11 +2,14 @@
 
 #[path = "support/picture.rs"]
 mod picture;
+#[path = "support/states.rs"]
+mod states;
 #[path = "support/styled.rs"]
 mod styled;
 #[path = "support/world.rs"]
 mod world;
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Once;
 
@@ -19,6 +22,7 @@ use muster::tui::widgets::pen::Skin;
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use states::{State, View};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -58,15 +62,86 @@ fn frame(model: &Model, skin: &Skin) -> Buffer {
 /// Compares a frame with its text and with its picture. Both are accepted by environment: `INSTA_UPDATE=always` and
 /// `MUSTER_UPDATE_PNG=1`.
 fn compare(name: &str, buf: &Buffer, problems: &mut Vec<String>) {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots"));
     insta::assert_snapshot!(name, styled::styled(buf));
+    compare_picture(name, buf, problems);
+}
+
+/// As [`compare`], for frames that are accepted already as text.
+fn compare_picture(name: &str, buf: &Buffer, problems: &mut Vec<String>) {
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots")).join(format!("{name}.png"));
     let png = picture::png(buf, picture::DARK);
-    let path = folder.join(format!("{name}.png"));
     if std::env::var_os("MUSTER_UPDATE_PNG").is_some() {
         std::fs::write(&path, &png).unwrap();
     } else if std::fs::read(&path).ok().as_deref() != Some(&png[..]) {
         problems.push(format!("snapshots/{name}.png is not the picture of this frame"));
     }
+}
+
+/// Each view in a state: one text with the styles of all sizes and themes, and a picture of those that are looked at first.
+/// What does not exist is named.
+fn accepted(state: State, missing: &[View]) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots/states"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let skins = ["dark", "mono"].map(|theme| (theme, skin(theme, false)));
+    let (mut problems, mut none) = (Vec::new(), Vec::new());
+    for view in states::VIEWS {
+        let name = states::name(view, state);
+        let mut text = String::new();
+        for (width, height) in SIZES {
+            let Some(model) = states::scene(view, state, width, height) else { continue };
+            for (theme, skin) in &skins {
+                let buf = frame(&model, skin);
+                writeln!(text, "== {width}x{height} {theme}\n{}", styled::styled(&buf)).unwrap();
+                let pictured = matches!(view, View::Fleet | View::Rack | View::Run | View::ForYou);
+                if pictured && (width, *theme) == (100, "dark") {
+                    compare_picture(&format!("states/{name}_{width}x{height}_{theme}"), &buf, &mut problems);
+                }
+            }
+        }
+        if text.is_empty() {
+            none.push(view);
+        } else {
+            settings.bind(|| insta::assert_snapshot!(name, text));
+        }
+    }
+    assert_eq!(none, missing);
+    assert!(problems.is_empty(), "{}\naccept with MUSTER_UPDATE_PNG=1 after looking at them", problems.join("\n"));
+}
+
+/// A run has at least the record of its submission, and a program its keys.
+///
+/// Proves: U9
+#[test]
+fn every_view_with_nothing_in_it_is_as_it_was_accepted() {
+    accepted(State::Empty, &[View::Help, View::Replay]);
+}
+
+/// The launch dialog is made of what the fleet has: before that there is nothing to launch.
+///
+/// Proves: U9
+#[test]
+fn every_view_that_is_not_read_yet_is_as_it_was_accepted() {
+    accepted(State::Loading, &[View::Launch]);
+}
+
+/// Proves: U9
+#[test]
+fn every_view_of_old_readings_is_as_it_was_accepted() {
+    accepted(State::Stale, &[]);
+}
+
+/// Proves: U9
+#[test]
+fn every_view_of_what_fails_is_as_it_was_accepted() {
+    accepted(State::Failing, &[]);
+}
+
+/// Proves: U9
+#[test]
+fn every_view_of_more_than_a_screen_holds_is_as_it_was_accepted() {
+    accepted(State::Full, &[]);
 }
 
 fn all_views(width: u16, height: u16) {

@@ -5,6 +5,7 @@ mod batch;
 mod beside;
 mod cables;
 pub mod doctor;
+mod elevation;
 mod export;
 mod feed;
 mod fleet;

@@ -26,14 +26,7 @@ impl App {
     /// The wiring of a device from the store: nothing is asked over the network.
     pub fn wiring(&self, netbox_id: u64) -> Result<Wiring, AppError> {
         let store = &self.inner.store;
-        let confirmed = confirmed_at(store).unwrap_or(Timestamp::UNIX_EPOCH);
-        let mut join = Join { store, names: BTreeMap::new(), ports: BTreeMap::new() };
-        let mut interfaces = Vec::new();
-        for read in store.objects_of::<Interface>(netbox_id)? {
-            // A row that is still here at a comparison was right then.
-            interfaces.push(join.interface(read.object, read.read_at.max(confirmed))?);
-        }
-        interfaces.sort_by_cached_key(|interface| natural(&interface.name));
+        let interfaces = self.interfaces(netbox_id)?;
         let device = store.device_by_id(netbox_id)?;
         let racks = store.places(ObjectKind::Rack)?;
         let rack = device.and_then(|device| {
@@ -43,6 +36,20 @@ impl App {
         });
         let firmware = store.object::<FirmwarePolicy>(netbox_id)?.map(|read| read.object);
         Ok(Wiring { interfaces, firmware, rack })
+    }
+
+    /// The interfaces of a device, in the order in which people count.
+    pub(super) fn interfaces(&self, netbox_id: u64) -> Result<Vec<WiredInterface>, AppError> {
+        let store = &self.inner.store;
+        let confirmed = confirmed_at(store).unwrap_or(Timestamp::UNIX_EPOCH);
+        let mut join = Join { store, names: BTreeMap::new(), ports: BTreeMap::new() };
+        let mut interfaces = Vec::new();
+        for read in store.objects_of::<Interface>(netbox_id)? {
+            // A row that is still here at a comparison was right then.
+            interfaces.push(join.interface(read.object, read.read_at.max(confirmed))?);
+        }
+        interfaces.sort_by_cached_key(|interface| natural(&interface.name));
+        Ok(interfaces)
     }
 
     /// Reads the wiring of a device now, from this process.

@@ -443,6 +443,7 @@ mod tests {
             // What these show is read by commands.
             Enter => Some("muster runs show 3f2a --json"),
             Filter => Some("muster --site osl1 inventory list --json"),
+            Elevation => Some("muster cables osl1 --rack B07 --json"),
             Walk => Some("muster runs list --json"),
             Rewind | Forward | RewindPhase | ForwardPhase => Some("muster runs replay 3f2a --json"),
             History => Some("muster runs list --host gpu-1 --json"),
@@ -450,7 +451,7 @@ mod tests {
             ShowAll | Copy | Export => Some("muster runs export 3f2a --format json"),
             Up | Down | Left | Right | First | Last | HalfUp | HalfDown | Back | NextPane | PrevPane | Mark => None,
             KeepFilter | NextMatch | PrevMatch | Log | Palette | RunCommand | Help | Toggle | Choose | Other => None,
-            Redraw | Suspend | Quit | Exit | Themes => None,
+            Redraw | Suspend | Quit | Exit | Themes | Sort | SortBack => None,
         }
     }
 

@@ -21,6 +21,16 @@ pub enum Owner {
 }
 
 impl Owner {
+    /// In a column of the console; `ONSITE` is who sits there.
+    pub fn in_column(self) -> &'static str {
+        match self {
+            Owner::Onsite => "you",
+            Owner::Netops => "netops",
+            Owner::InfraEng => "infra-eng",
+            Owner::FleetManager => "fleet-mgr",
+        }
+    }
+
     /// The wire spelling (`ONSITE`, `NETOPS`, `INFRA_ENG`, `FLEET_MANAGER`).
     pub fn as_str(self) -> &'static str {
         match self {

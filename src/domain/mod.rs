@@ -7,6 +7,7 @@ pub mod checks;
 pub mod compare;
 pub mod device;
 pub mod dhcp;
+pub mod elevation;
 pub mod eligibility;
 pub mod event;
 pub mod exposition;

@@ -133,6 +133,15 @@ pub struct Place {
     /// Height in units, of a rack or a device type.
     #[serde(default)]
     pub u_height: Option<f64>,
+    /// Of a rack: the lowest number of its units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starting_unit: Option<u32>,
+    /// Of a rack: its units are numbered from the top down. `None`: not read yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desc_units: Option<bool>,
+    /// Of a device type: it fills a rack from front to rear. `None`: not read yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_full_depth: Option<bool>,
     /// Those that have a value.
     #[serde(default)]
     pub custom_fields: BTreeMap<String, serde_json::Value>,

@@ -103,14 +103,14 @@ impl Builder<'_> {
         manufacturer: &str,
         model: &str,
         slug: &str,
-        u_height: f64,
+        (u_height, is_full_depth): (f64, bool),
         gpu_type: Option<&str>,
     ) -> u64 {
         let manufacturer = self.manufacturer(manufacturer);
         let (id, stamps) = (next_id(&self.built.records.device_types), self.stamps());
         let custom_fields = fields([("gpu_type", gpu_type)]);
         let (model, slug) = (model.to_owned(), slug.to_owned());
-        let device_type = DeviceType { id, manufacturer, model, slug, u_height, custom_fields, stamps };
+        let device_type = DeviceType { id, manufacturer, model, slug, u_height, is_full_depth, custom_fields, stamps };
         self.built.records.device_types.insert(id, device_type);
         id
     }
@@ -134,10 +134,10 @@ impl Builder<'_> {
             self.built.records.tags.insert(id, tag);
         }
         for (slug, t) in &scenario.types {
-            self.device_type(&t.manufacturer, &t.model, slug, t.u_height, t.gpu_type.as_deref());
+            self.device_type(&t.manufacturer, &t.model, slug, (t.u_height, !t.half_depth), t.gpu_type.as_deref());
         }
-        self.device_type("Edgecore", "AS7726-32X", "as7726-32x", 1.0, None);
-        self.device_type("Edgecore", "AS4610-54T", "as4610-54t", 1.0, None);
+        self.device_type("Edgecore", "AS7726-32X", "as7726-32x", (1.0, false), None);
+        self.device_type("Edgecore", "AS4610-54T", "as4610-54t", (1.0, false), None);
         for (slug, role) in &scenario.roles {
             self.role(slug, &role.name, &role.color, &role.device_class);
         }
@@ -173,7 +173,17 @@ impl Builder<'_> {
         });
         let (id, stamps) = (next_id(&self.built.records.racks), self.stamps());
         let (name_, u_height) = (name.to_owned(), rack.u_height);
-        let record = Rack { id, name: name_, site: site_id, location: Some(location), u_height, stamps };
+        let (starting_unit, desc_units) = (rack.starting_unit, rack.desc_units);
+        let record = Rack {
+            id,
+            name: name_,
+            site: site_id,
+            location: Some(location),
+            u_height,
+            starting_unit,
+            desc_units,
+            stamps,
+        };
         self.built.records.racks.insert(id, record);
         let low = name.to_lowercase();
         // Switch names must not repeat between sites: LLDP tells nothing else.
@@ -186,7 +196,9 @@ impl Builder<'_> {
         .into_iter()
         .enumerate()
         {
-            let unit = rack.u_height.saturating_sub(n as u64) as f64;
+            // The first ones from the top.
+            let below_top = if rack.desc_units { n as u64 } else { rack.u_height.saturating_sub(1 + n as u64) };
+            let unit = (rack.starting_unit + below_top) as f64;
             let serial = format!("LABSW{site_id}{id:02}{n}");
             let device = self.device(
                 &switch,

@@ -58,6 +58,8 @@ pub struct Rack {
     pub site: u64,
     pub location: Option<u64>,
     pub u_height: u64,
+    pub starting_unit: u64,
+    pub desc_units: bool,
     pub stamps: Stamps,
 }
 
@@ -76,6 +78,7 @@ pub struct DeviceType {
     pub model: String,
     pub slug: String,
     pub u_height: f64,
+    pub is_full_depth: bool,
     pub custom_fields: Map<String, Value>,
     pub stamps: Stamps,
 }

@@ -134,6 +134,15 @@ pub struct RackScenario {
     pub hall: String,
     #[serde(default = "forty_eight")]
     pub u_height: u64,
+    #[serde(default = "unit_one")]
+    pub starting_unit: u64,
+    /// Its units are numbered from the top down.
+    #[serde(default)]
+    pub desc_units: bool,
+}
+
+fn unit_one() -> u64 {
+    1
 }
 
 fn forty_eight() -> u64 {
@@ -148,6 +157,9 @@ pub struct TypeScenario {
     pub model: String,
     #[serde(default = "two")]
     pub u_height: f64,
+    /// Hosts of this type leave the other face of the rack free.
+    #[serde(default)]
+    pub half_depth: bool,
     #[serde(default)]
     pub gpu_type: Option<String>,
     pub bmc: Vendor,

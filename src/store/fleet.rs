@@ -61,6 +61,15 @@ impl Store {
         self.read(|sql| sql.all(&format!("{DEVICE} ORDER BY name, netbox_id"), [], read_device))
     }
 
+    /// The devices of a rack, whatever they are. `location`: as the devices have it.
+    pub fn devices_of_rack(&self, site: &str, location: Option<&str>, rack: &str) -> Result<Vec<Device>, StoreError> {
+        let select = format!(
+            "{DEVICE} WHERE site = ?1 AND json_extract(body, '$.rack') = ?2
+             AND json_extract(body, '$.location') IS ?3 ORDER BY netbox_id"
+        );
+        self.read(|sql| sql.all(&select, params![site, rack, location], read_device))
+    }
+
     /// NetBox's ids of all devices.
     pub fn device_ids(&self) -> Result<BTreeSet<u64>, StoreError> {
         let row = |row: &Row<'_>| unsigned(row, "netbox_id", "device");

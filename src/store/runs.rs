@@ -246,6 +246,14 @@ impl Store {
         self.read(|sql| placed(sql, sql.all(&format!("{ROW} WHERE {newest}"), [], read_row)?))
     }
 
+    /// The newest run of a host.
+    pub fn last_run_of(&self, host: &str) -> Result<Option<RunId>, StoreError> {
+        self.read(|sql| {
+            let select = "SELECT id FROM run WHERE host = ?1 ORDER BY submitted_at DESC, id DESC LIMIT 1";
+            sql.first(select, params![host], |row| run_id(row, "id", "run"))
+        })
+    }
+
     /// The runs that are to go on: those under way before those that were only queued, each in their order.
     pub fn active_runs(&self) -> Result<Vec<RunId>, StoreError> {
         self.read(|sql| {

@@ -25,6 +25,8 @@ pub enum Action {
     PrevPane,
     Mark,
     Filter,
+    Sort,
+    SortBack,
     KeepFilter,
     NextMatch,
     PrevMatch,
@@ -33,6 +35,7 @@ pub enum Action {
     RewindPhase,
     ForwardPhase,
     Walk,
+    Elevation,
     History,
     Compare,
     Export,
@@ -67,6 +70,8 @@ pub enum Where {
     Run,
     /// What waits for a person.
     Walk,
+    /// A rack, unit by unit.
+    Rack,
     /// The runs of a host.
     History,
     /// Two runs side by side.
@@ -81,12 +86,13 @@ pub enum Where {
 }
 
 impl Where {
-    pub const ALL: [Where; 12] = [
+    pub const ALL: [Where; 13] = [
         Where::Fleet,
         Where::Run,
         Where::Walk,
         Where::History,
         Where::Compare,
+        Where::Rack,
         Where::Log,
         Where::Filter,
         Where::Help,
@@ -102,6 +108,7 @@ impl Where {
             Where::Fleet => "the fleet",
             Where::Run => "the run view",
             Where::Walk => "what waits for you",
+            Where::Rack => "a rack",
             Where::History => "a host's runs",
             Where::Compare => "two runs side by side",
             Where::Log => "the log",
@@ -137,12 +144,13 @@ impl Def {
     }
 }
 
-use Where::{Compare, Confirm, Filter, Fleet, Help, History, Launch, Log, Palette, Plan, Run, Walk};
-const VIEWS: &[Where] = &[Fleet, Run, Walk, History, Compare, Log];
+use Where::{Compare, Confirm, Filter, Fleet, Help, History, Launch, Log, Palette, Plan, Rack, Run, Walk};
+const VIEWS: &[Where] = &[Fleet, Run, Walk, Rack, History, Compare, Log];
 /// Where one host is what keys act on.
-const HOSTS: &[Where] = &[Fleet, Run, Walk];
-const EVERYWHERE: &[Where] = &[Fleet, Run, Walk, History, Compare, Log, Filter, Help, Launch, Plan, Confirm, Palette];
-const SCROLLS: &[Where] = &[Fleet, Run, Walk, History, Compare, Log, Help, Launch, Plan];
+const HOSTS: &[Where] = &[Fleet, Run, Walk, Rack];
+const EVERYWHERE: &[Where] =
+    &[Fleet, Run, Walk, Rack, History, Compare, Log, Filter, Help, Launch, Plan, Confirm, Palette];
+const SCROLLS: &[Where] = &[Fleet, Run, Walk, Rack, History, Compare, Log, Help, Launch, Plan];
 const TYPED: &[Where] = &[Palette, Filter];
 
 const fn def(
@@ -175,37 +183,40 @@ impl Def {
 /// The table. Of two rows with one key the first that works in a place is meant.
 #[rustfmt::skip]
 pub const TABLE: &[Def] = &[
-    def(Action::Enter, "open", "go in: the place's hosts, the host's last run, the selected run", &["enter"], &[Fleet, Walk, History]).footer(),
+    def(Action::Enter, "open", "go in: the place's hosts, the host's last run, the selected run", &["enter"], &[Fleet, Walk, Rack, History]).footer(),
     def(Action::Enroll, "enroll", "enroll the marked hosts, or the selected one", &["e"], HOSTS).palette().footer(),
+    def(Action::Plan, "plan", "what would be read, written and waited for", &["p"], &[Fleet, Run, Walk, Rack, Launch]).footer(),
     def(Action::RetryForced, "retry+inspect", "repeat the run with a fresh inspection", &["f"], HOSTS).acts().palette().footer(),
     def(Action::Retry, "retry", "repeat the run with the same switches", &["r"], HOSTS).acts().palette().footer(),
-    def(Action::Cancel, "cancel", "cancel the run under way, after a question", &["x"], &[Fleet, Run]).palette().footer(),
+    def(Action::Cancel, "cancel", "cancel the run under way, after a question", &["x"], &[Fleet, Run, Rack]).palette().footer(),
     def(Action::Locate, "locator", "light the host's locator LED, or put it out", &["L"], HOSTS).acts().palette(),
-    def(Action::Mark, "mark", "mark the host for a batch, or take the mark off", &["space"], &[Fleet]).footer(),
+    def(Action::Mark, "mark", "mark the host for a batch, or take the mark off", &["space"], &[Fleet, Rack]).footer(),
     def(Action::Mark, "mark run", "mark the run to put it beside another, or take the mark off", &["space"], &[History]).footer(),
     def(Action::Compare, "compare", "the two marked runs side by side; unmarked, the selected one and the one before", &["c"], &[History]).palette().footer(),
-    def(Action::NextPane, "pane", "give the next pane the focus", &["tab"], &[Fleet, Run]).footer(),
-    def(Action::PrevPane, "pane back", "give the pane before the focus", &["shift-tab"], &[Fleet, Run]),
+    def(Action::Filter, "filter", "narrow the hosts: words, key:value, ! inverts", &["/"], &[Fleet]).palette().footer(),
+    def(Action::Elevation, "units", "the rack unit by unit, front and rear", &["u"], &[Fleet, Run, Walk]).palette().footer(),
+    def(Action::NextPane, "pane", "give the next pane the focus", &["tab"], &[Fleet, Run, Rack]).footer(),
+    def(Action::PrevPane, "pane back", "give the pane before the focus", &["shift-tab"], &[Fleet, Run, Rack]),
     def(Action::ShowAll, "all checks", "show the checks that agree, or hide them", &["a"], &[Run]).palette().footer(),
     def(Action::ShowAll, "all rows", "show the rows that agree, or hide them", &["a"], &[Compare]).footer(),
-    def(Action::Filter, "filter", "narrow the hosts: words, key:value, ! inverts", &["/"], &[Fleet]).palette().footer(),
+    def(Action::Sort, "sort", "sort by place, name, netbox, ironic, or need", &["s"], &[Fleet]).palette().footer(),
+    def(Action::SortBack, "sort back", "sort the other way round", &["S"], &[Fleet]).palette(),
     def(Action::NextMatch, "next match", "the next host that the filter lets through", &["n"], &[Fleet]),
     def(Action::PrevMatch, "previous match", "the host before that the filter lets through", &["N"], &[Fleet]),
     def(Action::Rewind, "rewind", "one step back in what happened", &["["], &[Run]).palette(),
     def(Action::Forward, "forward", "one step on, at the end to where it is now", &["]"], &[Run]).palette(),
     def(Action::RewindPhase, "rewind phase", "back to where the phase began, or the one before", &["{"], &[Run]),
     def(Action::ForwardPhase, "forward phase", "on to where the next phase began", &["}"], &[Run]),
-    def(Action::Walk, "for you", "what waits for a person, rack by rack", &["w"], &[Fleet, Run]).palette().footer(),
+    def(Action::Walk, "for you", "what waits for a person, rack by rack", &["w"], &[Fleet, Run, Rack]).palette().footer(),
     def(Action::History, "history", "the host's runs: when, how each ended, how long it took", &["H"], HOSTS).palette().footer(),
     def(Action::Export, "export", "write the run's whole story into a file", &["E"], &[Run]).palette().footer(),
-    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], &[Fleet, Run, Walk, Compare]).palette().footer(),
+    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], &[Fleet, Run, Walk, Rack, Compare]).palette().footer(),
     def(Action::Sync, "sync", "ask NetBox and Ironic now", &["ctrl-r"], VIEWS),
     def(Action::Log, "log", "show what the program writes to its log", &["v"], HOSTS).palette(),
     def(Action::Palette, "command", "do anything by its name", &[":"], VIEWS).footer(),
     def(Action::Themes, "themes", "try themes on and choose one", &["T"], VIEWS).palette(),
     def(Action::Help, "help", "keys that work here, signs and codes on the screen", &["?"], VIEWS).palette().footer(),
     def(Action::Toggle, "switch", "flip the switch, one attempt more", &["space"], &[Launch]).footer(),
-    def(Action::Plan, "plan", "what would be read, written and waited for", &["p"], &[Launch]).footer(),
     def(Action::Start, "start", "start the hosts that may go", &["enter"], &[Launch, Plan]).acts().footer(),
     def(Action::Choose, "choose", "do what the focused button says", &["enter"], &[Confirm]).acts().footer(),
     def(Action::Other, "other button", "focus the other button", &["tab", "left", "right", "h", "l", "shift-tab"], &[Confirm]).footer(),
@@ -215,8 +226,8 @@ pub const TABLE: &[Def] = &[
     def(Action::Down, "down", "one line down", &["j", "down"], SCROLLS),
     def(Action::Up, "up", "one line up", &["up", "ctrl-p"], TYPED),
     def(Action::Down, "down", "one line down", &["down", "ctrl-n"], TYPED),
-    def(Action::Left, "left", "close the place, one attempt less, the host before", &["h", "left"], &[Fleet, Run, Launch, Plan]),
-    def(Action::Right, "right", "open the place, one attempt more, the next host", &["l", "right"], &[Fleet, Run, Launch, Plan]),
+    def(Action::Left, "left", "close the place, one attempt less, the host before", &["h", "left"], &[Fleet, Run, Rack, Launch, Plan]),
+    def(Action::Right, "right", "open the place, one attempt more, the next host", &["l", "right"], &[Fleet, Run, Rack, Launch, Plan]),
     def(Action::Down, "next field", "the next field", &["tab"], &[Launch]),
     def(Action::Up, "field before", "the field before", &["shift-tab"], &[Launch]),
     def(Action::First, "first", "the first line", &["g g", "home"], SCROLLS),
@@ -226,7 +237,7 @@ pub const TABLE: &[Def] = &[
     def(Action::Back, "back", "one step out: dialog, message, filter, marks, view", &["esc"], EVERYWHERE).footer(),
     def(Action::Redraw, "redraw", "clear the terminal and draw it anew", &["ctrl-l"], EVERYWHERE),
     def(Action::Suspend, "suspend", "give the terminal back to the shell; fg comes back", &["ctrl-z"], EVERYWHERE),
-    def(Action::Quit, "quit", "leave the view; at the fleet leave the program", &["q"], &[Fleet, Run, Walk, History, Compare, Log, Help]).acts().palette().footer(),
+    def(Action::Quit, "quit", "leave the view; at the fleet leave the program", &["q"], &[Fleet, Run, Walk, Rack, History, Compare, Log, Help]).acts().palette().footer(),
     def(Action::Exit, "exit", "leave the program wherever you are", &["ctrl-c"], EVERYWHERE).acts(),
 ];
 
@@ -240,6 +251,7 @@ pub fn view(model: &Model) -> Where {
     match model.screens.last() {
         Some(Screen::Run(_)) => Run,
         Some(Screen::Walk(_)) => Walk,
+        Some(Screen::Rack(_)) => Rack,
         Some(Screen::History(_)) => History,
         Some(Screen::Compare(_)) => Compare,
         Some(Screen::Log) => Log,
@@ -262,14 +274,16 @@ pub fn here(model: &Model) -> Where {
 
 /// Why an action can't run now; `None` where it can.
 pub fn reason_against(model: &Model, action: Action) -> Option<String> {
-    let no_host = || Some("no host is selected".to_owned());
+    let no_host = || Some(no_host(model));
     match action {
-        Action::Enroll => match view(model) {
-            Fleet if model.fleet.marks.is_empty() && model.fleet.host().is_none() => no_host(),
-            Walk if model.target().is_none() => Some("nothing waits here".to_owned()),
-            Run if model.target().is_none() => Some("the fleet has no such host any more".to_owned()),
-            _ => None,
-        },
+        Action::Enroll | Action::Plan if !matches!(model.popup, Some(Popup::Launch(_) | Popup::Plan(_))) => {
+            match view(model) {
+                Fleet | Rack if model.fleet.marks.is_empty() && model.target().is_none() => no_host(),
+                Walk if model.target().is_none() => Some("nothing waits here".to_owned()),
+                Run if model.target().is_none() => Some("the fleet has no such host any more".to_owned()),
+                _ => None,
+            }
+        }
         Action::Retry | Action::RetryForced => match model.target_run() {
             None if model.run_screen().is_some() => Some("the run is still being read".to_owned()),
             None => match model.target() {
@@ -319,7 +333,7 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             None => Some("nothing waits here".to_owned()),
             Some(_) => None,
         },
-        Action::Enter if model.fleet.pane == Pane::Table => match model.fleet.host() {
+        Action::Enter if view(model) == Rack || model.fleet.pane == Pane::Table => match model.target() {
             None => no_host(),
             Some(host) if host.last_run.is_none() => {
                 Some(format!("{} has no run yet: press e to enroll it", host.device.name))
@@ -333,7 +347,11 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             Some(Popup::Launch(launch)) => launch.obstacle(),
             _ => None,
         },
-        Action::Mark if model.fleet.host().is_none() => no_host(),
+        Action::Mark if model.target().is_none() => no_host(),
+        Action::Elevation if super::model::rack::wanted(model).is_none() => match view(model) {
+            Fleet => Some("choose a rack in the tree, or a host".to_owned()),
+            _ => no_host(),
+        },
         Action::Copy if view(model) == Compare => match model.comparison() {
             None => Some("the runs are still being read".to_owned()),
             Some(_) => None,
@@ -348,6 +366,22 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             _ => Some("no inspection was judged in this run yet".to_owned()),
         },
         _ => None,
+    }
+}
+
+/// Why there is no host to act on.
+fn no_host(model: &Model) -> String {
+    let racked = model.rack_screen().and_then(|screen| screen.device());
+    match racked.filter(|(_, racked)| !racked.is_host) {
+        Some((_, racked)) => {
+            let device = &racked.device;
+            format!(
+                "{} is a {}: nothing of this is done to it",
+                device.name,
+                device.device_class.as_ref().unwrap_or(&device.role)
+            )
+        }
+        None => "no host is selected".to_owned(),
     }
 }
 

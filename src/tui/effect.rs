@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::model::place::Place;
 use crate::domain::ids::RunId;
 use crate::domain::request::EnrollParams;
 
@@ -39,6 +40,8 @@ pub enum Effect {
     Locate {
         host: String,
     },
+    /// Read a rack with all that stands in it; it comes as `Event::Rack`.
+    LoadRack(Place),
     /// Read a run from its first record on.
     LoadRun(RunId),
     /// Read a run from its first record on, to look back at it; it comes as `Event::Tape`.

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::model::history::Past;
 use super::model::host::{Host, SystemHealth};
+use super::model::place::Place;
 use crate::app::Role;
+use crate::domain::elevation::Elevation;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
 use crate::domain::plan::Plan;
@@ -47,6 +49,11 @@ pub enum Event {
     /// The fleet as the store has it.
     Fleet(Vec<Host>),
     Health(SystemHealth),
+    /// A rack that was asked for.
+    Rack {
+        place: Place,
+        answer: Result<Box<Elevation>, Refused>,
+    },
     /// Who leads the state folder now.
     Role(Role),
     /// The runs that have not begun, in their order.

@@ -125,6 +125,23 @@ impl Glyphs {
         self.pick("│", "|")
     }
 
+    /// The rail of a rack beside an empty unit.
+    pub fn rail(self) -> &'static str {
+        self.pick("┊", ":")
+    }
+
+    /// The left and the right side of a line of a device: its first line, its last, both or neither.
+    pub fn sides(self, first: bool, last: bool) -> [&'static str; 2] {
+        let [left, right] = match (first, last) {
+            (true, true) => ["[", "]"],
+            (true, false) => ["┌", "┐"],
+            (false, false) => ["│", "│"],
+            (false, true) => ["└", "┘"],
+        };
+        let ascii = if first || last { ["[", "]"] } else { ["|", "|"] };
+        if self.ascii { ascii } else { [left, right] }
+    }
+
     /// Where the focus or the cursor is.
     pub fn cursor(self) -> &'static str {
         self.pick("▌", ">")
@@ -141,6 +158,11 @@ impl Glyphs {
     /// Between the parts of a place.
     pub fn step(self) -> &'static str {
         self.pick("›", ">")
+    }
+
+    /// Beside the column that a table is sorted by.
+    pub fn sorted(self, reversed: bool) -> &'static str {
+        if reversed { self.pick("▴", "^") } else { self.pick("▾", "v") }
     }
 
     pub fn dot(self) -> &'static str {

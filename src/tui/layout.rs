@@ -1,5 +1,7 @@
 //! Where everything stands, from the size and the model alone: shared by drawing, scrolling and the mouse.
 
+pub mod rack;
+
 use ratatui::layout::Rect;
 
 use super::action::{self, Action, Def};

@@ -1,8 +1,10 @@
 //! The edge to the application: its feed and its fleet become events, effects become calls, and their answers events.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -12,6 +14,7 @@ use tokio::time::timeout;
 use super::event::{Event, Refused};
 use super::model::history::Past;
 use super::model::host::{Host, LastRun, SystemHealth};
+use super::model::place::{NO_LOCATION, Place};
 use crate::app::{App, Fleet, FleetRow, Name, RunSummary, Sorted, SubmitError};
 use crate::domain::event::{Body, RunRecord};
 use crate::domain::ids::RunId;
@@ -39,11 +42,13 @@ pub struct Outside {
     site: Option<String>,
     events: UnboundedSender<Event>,
     tasks: JoinSet<()>,
+    /// The rack that was read last, and when it may be read again.
+    last_rack: Arc<Mutex<Option<(Place, tokio::time::Instant)>>>,
 }
 
 impl Outside {
     pub fn new(app: App, user: String, site: Option<String>, events: UnboundedSender<Event>) -> Self {
-        Outside { app, user, site, events, tasks: JoinSet::new() }
+        Outside { app, user, site, events, tasks: JoinSet::new(), last_rack: Arc::default() }
     }
 
     /// Who leads, and the fleet as the store has it: the first frame needs no network. A large fleet comes behind that
@@ -153,6 +158,33 @@ impl Outside {
 
     pub fn load_tape(&mut self, run: RunId) {
         self.read_run(run, |run, records| Event::Tape { run, records });
+    }
+
+    /// Reads a rack. Two readings of the same one are as far apart as those of the fleet.
+    pub fn load_rack(&mut self, place: Place) {
+        let (app, last) = (self.app.clone(), Arc::clone(&self.last_rack));
+        self.spawn(async move {
+            let mut last = last.lock().await;
+            if let Some((_, next)) = last.as_ref().filter(|(read, _)| *read == place) {
+                tokio::time::sleep_until(*next).await;
+            }
+            let began = tokio::time::Instant::now();
+            let of = place.clone();
+            let read = spawn_blocking(move || {
+                let [site, location, rack] = &of.0[..] else { return None };
+                let location = Some(location.as_str()).filter(|name| *name != NO_LOCATION);
+                Some(app.elevation(site, location, rack))
+            });
+            let answer = match read.await {
+                Ok(Some(Ok(elevation))) => Ok(Box::new(elevation)),
+                Ok(Some(Err(error))) => Err(refused("store_failed", &error)),
+                Ok(None) => Err(refused("internal", &"a place that is no rack was asked for")),
+                Err(error) => Err(refused("internal", &error)),
+            };
+            let next = tokio::time::Instant::now() + FLEET_PAUSE.max(began.elapsed() * FLEET_SHARE);
+            *last = Some((place.clone(), next));
+            Event::Rack { place, answer }
+        });
     }
 
     fn read_run(&mut self, run: RunId, told: fn(RunId, Vec<RunRecord>) -> Event) {

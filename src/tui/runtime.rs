@@ -180,6 +180,7 @@ impl Console {
             Effect::Cancel { run } => self.outside.cancel(run),
             Effect::Locate { host } => self.outside.locate(host),
             Effect::LoadRun(run) => self.outside.load_run(run),
+            Effect::LoadRack(place) => self.outside.load_rack(place),
             Effect::LoadTape(run) => self.outside.load_tape(run),
             Effect::LoadHistory { netbox_id } => self.outside.load_history(netbox_id),
             Effect::Export(run) => self.outside.export(run),

@@ -161,6 +161,15 @@ pub fn span(duration: Duration) -> String {
     }
 }
 
+/// A number in at most four columns, for a table: `9999`, `10k`, `2M`.
+pub fn short(n: usize) -> String {
+    match n {
+        0..10_000 => n.to_string(),
+        10_000..1_000_000 => format!("{}k", n / 1000),
+        _ => format!("{}M", n / 1_000_000),
+    }
+}
+
 /// One of a kind, or several: `1 host`, `3 hosts`.
 pub fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
@@ -196,6 +205,7 @@ mod tests {
         assert_eq!(left(now, Timestamp::from_second(50).unwrap()), "0:00");
         assert_eq!(span(Duration::from_secs(300)), "5:00");
         assert_eq!(span(Duration::from_secs(14_400)), "4 h");
+        assert_eq!([short(9999), short(10_000), short(100_000), short(2_400_000)], ["9999", "10k", "100k", "2M"]);
     }
 
     proptest! {

@@ -38,6 +38,8 @@ meanings! {
     Accent = "accent" or Strong, "the heading of the focused pane";
     Key = "key" or Strong, "keys to press";
     Float = "float" or Text, "the ground of dialogs";
+    Device = "device" or Float, "the ground of a device in a rack";
+    Side = "side" or Text, "the sides of a device in a rack";
     Action = "action" or Strong, "what a person is to do: the brightest of all";
     Ok = "ok" or Text, "done, agrees, up";
     Fail = "fail" or Strong, "failed, differs, down for too long";

@@ -1,14 +1,20 @@
 //! One invented site with something wrong in it: hosts, runs as the engine journals them, and consoles that show them.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use jiff::Timestamp;
 #[path = "past.rs"]
 pub mod past;
 #[path = "plan_page.rs"]
 mod plan_page;
+#[path = "rack_page.rs"]
+mod rack_page;
 
 use muster::app::{Leader, Role};
 use muster::config::settings::default_options;
 use muster::domain::device::{Device, IronicRef, Proof};
+use muster::domain::elevation::Elevation;
 use muster::domain::event::{
     Body, EnrollResult, Event as Journal, Observation, Outcome, RunRecord, WaitKind, WaitReason,
 };
@@ -27,6 +33,7 @@ use muster::tui::model::{Model, Popup, ThemeName};
 use muster::tui::theme::Theme;
 use muster::tui::update::update;
 pub use plan_page::plan_of;
+pub use rack_page::{rack_of, small_rack_of};
 use uuid::Uuid;
 
 /// The moment of every picture.
@@ -278,7 +285,7 @@ impl Story {
         self.saw(second, Observation::PhaseDone { phase, note: note.into() });
     }
 
-    fn note(&mut self, second: i64, system: &str, text: &str) {
+    pub fn note(&mut self, second: i64, system: &str, text: &str) {
         self.saw(second, Observation::Note { system: system.into(), text: text.into() });
     }
 
@@ -552,6 +559,13 @@ pub fn verification(swapped: bool, inspected_ago_s: i64) -> Verification {
 
 /// A console of a size with the whole fleet, as it comes up: place and host are chosen, runs under way are loaded.
 pub fn console(width: u16, height: u16) -> Model {
+    // Made once a size: tests take hundreds of them.
+    static MADE: Mutex<BTreeMap<(u16, u16), Model>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.entry((width, height)).or_insert_with(|| new_console(width, height)).clone()
+}
+
+fn new_console(width: u16, height: u16) -> Model {
     let mut model = Model::new(now(), width, height);
     let named = |name: &str| (name.to_owned(), Theme::named(name).unwrap().about);
     model.look.themes = Theme::names().into_iter().map(named).map(|(name, about)| ThemeName { name, about }).collect();
@@ -651,8 +665,34 @@ pub fn good_run(width: u16, height: u16) -> Model {
     model
 }
 
+/// The rack of the selected host on the screen, as it is read from the store.
+pub fn rack(width: u16, height: u16) -> Model {
+    let mut model = console(width, height);
+    press(&mut model, "u");
+    show_rack(&mut model, rack_of(&hosts()));
+    model
+}
+
+/// Gives the rack that was asked for to the console.
+pub fn show_rack(model: &mut Model, elevation: Elevation) {
+    let place = model.rack_screen().expect("u opens the rack").place.clone();
+    update(model, Event::Rack { place, answer: Ok(Box::new(elevation)) });
+    if model.loading.contains(&run_id(0x3c7)) {
+        let host = hosts().into_iter().find(|h| h.device.name == "gpu-b07-37").unwrap();
+        load(model, &Story::of(0x3c7, &host, 744).prepared().inspected(true).failed(704, swapped()));
+    }
+}
+
+type Views = Vec<(&'static str, Model)>;
+
 /// Every view and dialog of the console, by name.
-pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
+pub fn every_view(width: u16, height: u16) -> Views {
+    static MADE: Mutex<BTreeMap<(u16, u16), Views>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.entry((width, height)).or_insert_with(|| all_views(width, height)).clone()
+}
+
+fn all_views(width: u16, height: u16) -> Views {
     let with = |keys: &str| {
         let mut model = console(width, height);
         press(&mut model, keys);
@@ -720,6 +760,25 @@ pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
         press(&mut model, "w");
         model
     };
+    let rear = || {
+        let mut model = rack(width, height);
+        press(&mut model, "tab");
+        model
+    };
+    let halves = || {
+        let mut model = console(width, height);
+        go(&mut model, "gpu-r10-40");
+        press(&mut model, "u");
+        let here: Vec<Host> = hosts().into_iter().filter(|h| h.device.rack.as_deref() == Some("R10")).collect();
+        show_rack(&mut model, small_rack_of(&here));
+        press(&mut model, "j");
+        model
+    };
+    let sorted = || {
+        let mut model = console(width, height);
+        press(&mut model, "s s s s");
+        model
+    };
     let with_marks = || {
         let mut model = past::history(width, height);
         press(&mut model, "space j space");
@@ -735,10 +794,14 @@ pub fn every_view(width: u16, height: u16) -> Vec<(&'static str, Model)> {
     vec![
         ("fleet", console(width, height)),
         ("fleet-places", tree),
+        ("fleet-sorted", sorted()),
         ("fleet-filter", with("/ r u n : f a")),
         ("fleet-nothing", with("/ z z z")),
         ("fleet-toasts", toasts()),
         ("fleet-follows", follows()),
+        ("rack", rack(width, height)),
+        ("rack-rear", rear()),
+        ("rack-halves", halves()),
         ("for-you", walk()),
         ("for-you-nothing", nothing_waits()),
         ("launch", with("j e")),

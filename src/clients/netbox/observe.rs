@@ -73,8 +73,8 @@ observed! {
     CableDetail Cables "id,label,color,status,a_terminations,b_terminations,last_updated", |row| row.last_updated;
     SiteRecord Sites "id,name,slug,custom_fields", |_row| None;
     LocationRecord Locations "id,name,slug,site,parent", |_row| None;
-    RackRecord Racks "id,name,site,location,u_height", |_row| None;
-    DeviceTypeRecord DeviceTypes "id,model,manufacturer,u_height,custom_fields", |_row| None;
+    RackRecord Racks "id,name,site,location,u_height,starting_unit,desc_units", |_row| None;
+    DeviceTypeRecord DeviceTypes "id,model,manufacturer,u_height,is_full_depth,custom_fields", |_row| None;
     RoleRecord DeviceRoles "id,name,slug,custom_fields", |_row| None;
 }
 

@@ -196,6 +196,12 @@ pub struct RackRecord {
     pub location: Option<Slugged>,
     /// Its height in units.
     pub u_height: Option<f64>,
+    /// The lowest number of its units. NetBox has it since 3.6; before, that is 1.
+    #[serde(default)]
+    pub starting_unit: Option<u32>,
+    /// Its units are numbered from the top down.
+    #[serde(default)]
+    pub desc_units: Option<bool>,
 }
 
 /// A device type.
@@ -205,6 +211,9 @@ pub struct DeviceTypeRecord {
     pub model: String,
     pub manufacturer: Named,
     pub u_height: Option<f64>,
+    /// It fills a rack from front to rear.
+    #[serde(default)]
+    pub is_full_depth: Option<bool>,
     #[serde(default)]
     pub custom_fields: Map<String, Value>,
 }

@@ -59,6 +59,9 @@ fn bare(netbox_id: u64, name: &str, slug: Option<&str>, fields: &Map<String, Val
         site: None,
         within: None,
         u_height: None,
+        starting_unit: None,
+        desc_units: None,
+        is_full_depth: None,
         custom_fields: fields.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect(),
     }
 }
@@ -75,12 +78,14 @@ fn location(row: &LocationRecord) -> Place {
 fn rack(row: &RackRecord) -> Place {
     let within = row.location.as_ref().map(|location| location.name.clone());
     let (site, u_height) = (Some(row.site.slug.clone()), row.u_height);
-    Place { site, within, u_height, ..bare(row.id, &row.name, None, &Map::new()) }
+    let (starting_unit, desc_units) = (row.starting_unit, row.desc_units);
+    Place { site, within, u_height, starting_unit, desc_units, ..bare(row.id, &row.name, None, &Map::new()) }
 }
 
 fn device_type(row: &DeviceTypeRecord) -> Place {
     let within = Some(row.manufacturer.name.clone());
-    Place { within, u_height: row.u_height, ..bare(row.id, &row.model, None, &row.custom_fields) }
+    let (u_height, is_full_depth) = (row.u_height, row.is_full_depth);
+    Place { within, u_height, is_full_depth, ..bare(row.id, &row.model, None, &row.custom_fields) }
 }
 
 fn role(row: &RoleRecord) -> Place {

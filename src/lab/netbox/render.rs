@@ -159,7 +159,7 @@ impl Render<'_> {
                     "location": o.location.map(|l| self.brief(Kind::Locations, l)), "group": null, "tenant": null,
                     "status": choice("active"), "role": null, "serial": "", "asset_tag": null, "rack_type": null,
                     "form_factor": null, "width": {"value": 19, "label": "19 inches"}, "u_height": o.u_height,
-                    "starting_unit": 1, "weight": null, "max_weight": null, "weight_unit": null, "desc_units": false,
+                    "starting_unit": o.starting_unit, "weight": null, "max_weight": null, "weight_unit": null, "desc_units": o.desc_units,
                     "outer_width": null, "outer_height": null, "outer_depth": null, "outer_unit": null,
                     "mounting_depth": null, "airflow": null, "cooling_capability": null, "cooling_capacity": null,
                     "description": "", "owner": null, "comments": "", "tags": [], "custom_fields": {},
@@ -178,7 +178,7 @@ impl Render<'_> {
                 json!({
                     "display": o.model, "manufacturer": self.brief(Kind::Manufacturers, o.manufacturer),
                     "default_platform": null, "model": o.model, "slug": o.slug, "part_number": "",
-                    "u_height": o.u_height, "exclude_from_utilization": false, "is_full_depth": true,
+                    "u_height": o.u_height, "exclude_from_utilization": false, "is_full_depth": o.is_full_depth,
                     "subdevice_role": null, "airflow": null, "cooling_method": null, "weight": null,
                     "weight_unit": null, "end_of_life": null, "front_image": null, "rear_image": null,
                     "description": "", "owner": null, "comments": "", "tags": [], "custom_fields": o.custom_fields,

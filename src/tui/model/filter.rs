@@ -27,6 +27,7 @@ enum Key {
     Status,
     Ironic,
     Run,
+    State,
     Owner,
     Code,
     Class,
@@ -36,7 +37,7 @@ enum Key {
 }
 
 /// The keys, as they are typed, with what they mean.
-pub const KEYS: [(&str, &str); 14] = [
+pub const KEYS: [(&str, &str); 15] = [
     ("host", "device name"),
     ("site", "NetBox site"),
     ("location", "NetBox location"),
@@ -45,7 +46,8 @@ pub const KEYS: [(&str, &str); 14] = [
     ("status", "NetBox status"),
     ("ironic", "provision state, - for none"),
     ("run", "failed, running, queued, succeeded, cancelled, never, refused"),
-    ("owner", "who mends it"),
+    ("state", "either of these two"),
+    ("owner", "who mends it, as the column has it: you, netops, infra-eng, fleet-mgr"),
     ("code", "failure or refusal code"),
     ("class", "device class or platform class"),
     ("model", "manufacturer and model"),
@@ -53,7 +55,7 @@ pub const KEYS: [(&str, &str); 14] = [
     ("tag", "NetBox tag"),
 ];
 
-const KEY_ORDER: [Key; 14] = [
+const KEY_ORDER: [Key; 15] = [
     Key::Host,
     Key::Site,
     Key::Location,
@@ -62,6 +64,7 @@ const KEY_ORDER: [Key; 14] = [
     Key::Status,
     Key::Ironic,
     Key::Run,
+    Key::State,
     Key::Owner,
     Key::Code,
     Key::Class,
@@ -113,12 +116,12 @@ impl Term {
             Some(Key::Rack) => d.rack.as_deref().is_some_and(|r| r.eq_ignore_ascii_case(v)),
             Some(Key::Unit) => unit_text(d.position) == v,
             Some(Key::Status) => has(&d.status),
-            Some(Key::Ironic) => match &host.ironic {
-                None => matches!(v, "-" | "–" | "none"),
-                Some(ironic) => has(ironic.state.as_str()),
-            },
+            Some(Key::Ironic) => is_in_state(host, v),
             Some(Key::Run) => run_word(host).starts_with(v),
-            Some(Key::Owner) => host.failure().is_some_and(|f| contains(f.owner.as_str(), &v.replace([' ', '-'], "_"))),
+            Some(Key::State) => is_in_state(host, v) || run_word(host).starts_with(v),
+            Some(Key::Owner) => host.owner().is_some_and(|owner| {
+                contains(owner.as_str(), &v.replace([' ', '-'], "_")) || contains(owner.in_column(), v)
+            }),
             Some(Key::Code) => {
                 host.failure().is_some_and(|f| contains(f.code.as_str(), v))
                     || host.refusal.as_ref().is_some_and(|r| has(&r.code))
@@ -128,6 +131,13 @@ impl Term {
             Some(Key::Serial) => opt(&d.serial) || opt(&d.asset_tag),
             Some(Key::Tag) => d.tags.iter().any(|t| has(t)),
         }
+    }
+}
+
+fn is_in_state(host: &Host, v: &str) -> bool {
+    match &host.ironic {
+        None => matches!(v, "-" | "–" | "none"),
+        Some(ironic) => contains(ironic.state.as_str(), v),
     }
 }
 
@@ -158,8 +168,11 @@ fn words(text: &str) -> Vec<String> {
     out
 }
 
-/// Case-insensitive for ASCII, which is what names and codes are made of; `needle` is lower case.
+/// Whatever the case; `needle` is lower case. ASCII, which nearly all names and codes are made of, is not copied for it.
 fn contains(text: &str, needle: &str) -> bool {
+    if !text.is_ascii() {
+        return text.to_lowercase().contains(needle);
+    }
     let (t, n) = (text.as_bytes(), needle.as_bytes());
     n.len() <= t.len() && t.windows(n.len().max(1)).any(|w| w.eq_ignore_ascii_case(n)) || n.is_empty()
 }

@@ -8,6 +8,7 @@ use super::filter::Query;
 use super::host::Host;
 use super::input::Input;
 use super::place::{self, Node, Place};
+use super::sort::{By, Sort};
 use crate::domain::run_view::RunState;
 use crate::tui::text;
 
@@ -31,8 +32,13 @@ pub struct Fleet {
     /// First visible line of the tree and of the table.
     pub tree_top: usize,
     pub table_top: usize,
-    /// Hosts of the place that the filter lets through, as indexes.
+    /// Hosts of the place that the filter lets through, as indexes, in the order of the table.
     pub shown: Vec<u32>,
+    #[serde(default)]
+    pub sort: Sort,
+    /// A run began or ended since the table was sorted by that.
+    #[serde(default)]
+    pub is_unsorted: bool,
     /// How many hosts the place has.
     pub in_place: usize,
     /// Columns of the longest names, so that nothing jumps while scrolling.
@@ -48,6 +54,8 @@ pub struct Fleet {
     /// Where each host is, by its NetBox id.
     by_id: BTreeMap<u64, u32>,
     by_name: BTreeMap<String, u32>,
+    /// The row of each host, by its index; what doesn't show has none.
+    rows: Vec<Option<u32>>,
 }
 
 /// What the header says of the whole fleet.
@@ -95,7 +103,7 @@ impl Fleet {
         }
         self.narrow();
         // The selected host left: its neighbour takes over.
-        if self.selected.is_none_or(|id| !self.shown.iter().any(|at| self.hosts[*at as usize].device.netbox_id == id)) {
+        if self.cursor().is_none() {
             self.select_row(cursor.unwrap_or(0));
         }
     }
@@ -140,6 +148,24 @@ impl Fleet {
                 }
             }
         }
+        self.sort.apply(&mut self.shown, &self.hosts);
+        self.is_unsorted = false;
+        self.rows.clear();
+        self.rows.resize(self.hosts.len(), None);
+        for (row, at) in self.shown.iter().enumerate() {
+            self.rows[*at as usize] = Some(row as u32);
+        }
+    }
+
+    /// Sorts by something else. The selection stays on its host.
+    pub fn sort_by(&mut self, sort: Sort) {
+        self.sort = sort;
+        self.narrow();
+    }
+
+    /// A host stands otherwise than before: a table that is sorted by that is sorted anew before it is drawn.
+    pub fn stands_otherwise(&mut self) {
+        self.is_unsorted |= self.sort.by == By::Need;
     }
 
     /// As [`Fleet::narrow`], and keeps the selection on a host that shows.
@@ -154,7 +180,7 @@ impl Fleet {
     /// The table's row of the selection.
     pub fn cursor(&self) -> Option<usize> {
         let at = *self.by_id.get(&self.selected?)?;
-        self.shown.binary_search(&at).ok()
+        self.rows.get(at as usize).copied().flatten().map(|row| row as usize)
     }
 
     /// Selects a row, or the nearest that there is.

@@ -23,13 +23,16 @@ pub fn lines(model: &Model) -> Vec<HelpLine> {
     let mut out = vec![HelpLine::Heading(match view {
         Where::Run => "keys of the run view".to_owned(),
         Where::Walk => "keys of what waits for you".to_owned(),
+        Where::Rack => "keys of a rack".to_owned(),
         Where::History => "keys of a host's runs".to_owned(),
         Where::Compare => "keys of two runs side by side".to_owned(),
         Where::Log => "keys of the log".to_owned(),
         _ => "keys of the fleet".to_owned(),
     })];
     let everywhere = |def: &Def| {
-        [Where::Fleet, Where::Run, Where::Walk, Where::History, Where::Log].into_iter().all(|view| def.works_in(view))
+        [Where::Fleet, Where::Run, Where::Walk, Where::Rack, Where::History, Where::Log]
+            .into_iter()
+            .all(|view| def.works_in(view))
     };
     for def in TABLE.iter().filter(|d| d.works_in(view) && !everywhere(d)) {
         out.push(key(model, def));

@@ -64,6 +64,15 @@ impl Host {
         self.last_run.as_ref().filter(|r| r.state == RunState::Failed)?.failure.as_ref()
     }
 
+    /// Who mends what is wrong with it, or lets it be enrolled; `None` where nobody has to.
+    pub fn owner(&self) -> Option<Owner> {
+        if let Some(failure) = self.failure() {
+            return Some(failure.owner);
+        }
+        let is_live = self.last_run.as_ref().is_some_and(LastRun::is_live);
+        (self.refusal.is_some() && !is_live && !self.is_bystander()).then_some(Owner::InfraEng)
+    }
+
     /// Whether a person has to do something at the rack.
     pub fn needs_hands(&self) -> bool {
         self.failure().is_some_and(|f| f.owner == Owner::Onsite)

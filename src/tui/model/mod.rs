@@ -11,7 +11,9 @@ pub mod launch;
 pub mod palette;
 pub mod place;
 pub mod plan;
+pub mod rack;
 pub mod run_screen;
+pub mod sort;
 pub mod tape;
 pub mod walk;
 
@@ -38,6 +40,7 @@ use host::{Host, SystemHealth};
 use launch::Launch;
 use palette::Palette;
 use plan::PlanPopup;
+use rack::RackScreen;
 use run_screen::RunScreen;
 use tape::Tape;
 use walk::Walk;
@@ -115,6 +118,8 @@ impl Look {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Screen {
     Run(RunScreen),
+    /// A rack, unit by unit (U1).
+    Rack(RackScreen),
     /// What waits for a person (U5).
     Walk(Walk),
     /// The runs of a host.
@@ -230,6 +235,14 @@ impl Model {
         }
     }
 
+    /// The rack that shows.
+    pub fn rack_screen(&self) -> Option<&RackScreen> {
+        match self.screens.last() {
+            Some(Screen::Rack(screen)) => Some(screen),
+            _ => None,
+        }
+    }
+
     /// The view of the run that shows: as it is now, or as it was where somebody looks back.
     pub fn open_run(&self) -> Option<&RunView> {
         match self.replay() {
@@ -275,6 +288,7 @@ impl Model {
         match self.screens.last() {
             Some(Screen::Run(screen)) => self.fleet.by_name(&screen.host),
             Some(Screen::Walk(walk)) => self.fleet.by_id(walk.selected?),
+            Some(Screen::Rack(rack)) => self.fleet.by_id(rack.selected?),
             Some(Screen::History(history)) => self.fleet.by_id(history.netbox_id),
             Some(Screen::Compare(_) | Screen::Log) => None,
             None => self.fleet.host(),

@@ -5,6 +5,7 @@ use crate::tui::effect::Effect;
 use crate::tui::layout;
 use crate::tui::model::Model;
 use crate::tui::model::fleet::Pane;
+use crate::tui::model::sort::Sort;
 
 /// Does an action of the fleet.
 pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
@@ -36,6 +37,14 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Filter => {
             model.fleet.filtering = true;
             model.fleet.pane = Pane::Table;
+        }
+        Action::Sort => {
+            let sort = model.fleet.sort.next();
+            model.fleet.sort_by(sort);
+        }
+        Action::SortBack => {
+            let sort = model.fleet.sort;
+            model.fleet.sort_by(Sort { reversed: !sort.reversed, ..sort });
         }
         Action::KeepFilter => model.fleet.filtering = false,
         Action::NextMatch => step_table(model, 1),

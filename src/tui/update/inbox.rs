@@ -29,7 +29,9 @@ pub(super) fn fleet(model: &mut Model, mut hosts: Vec<Host>) -> Vec<Effect> {
     }
     model.fleet.set_hosts(hosts);
     let live: Vec<RunId> = model.live_runs().filter_map(|h| Some(h.last_run.as_ref()?.run)).collect();
-    live.into_iter().flat_map(|id| run::want(model, id)).collect()
+    let mut effects: Vec<Effect> = live.into_iter().flat_map(|id| run::want(model, id)).collect();
+    effects.extend(super::rack::ask(model));
+    effects
 }
 
 pub(super) fn health(model: &mut Model, health: SystemHealth) -> Vec<Effect> {
@@ -135,6 +137,7 @@ fn settle(model: &mut Model, id: RunId) {
     if newer && host.last_run.as_ref() != Some(&fresh) {
         host.last_run = Some(fresh);
         model.fleet.count();
+        model.fleet.stands_otherwise();
         if !model.fleet.filter.is_empty() {
             model.fleet.narrow_and_select();
         }
@@ -163,7 +166,7 @@ fn forget(model: &mut Model) {
         .flat_map(|s| match s {
             Screen::Run(screen) => vec![screen.run],
             Screen::Compare(compare) => compare.runs.to_vec(),
-            Screen::Walk(_) | Screen::History(_) | Screen::Log => Vec::new(),
+            Screen::Walk(_) | Screen::Rack(_) | Screen::History(_) | Screen::Log => Vec::new(),
         })
         .collect();
     let over = |id: &RunId, view: &RunView| view.outcome.is_some() && !open.contains(id);

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{BURST_MS, fleet, history, popups, run, walk};
+use super::{BURST_MS, fleet, history, popups, rack, run, walk};
 use crate::tui::action::{self, Action, Where, def_of};
 use crate::tui::effect::{Effect, LogScroll};
 use crate::tui::event::{Code, Key};
@@ -104,6 +104,7 @@ pub(super) fn click(model: &mut Model, column: u16, row: u16, at: Timestamp) -> 
     match model.screens.last() {
         None => fleet::click(model, column, row),
         Some(Screen::Walk(_)) => walk::click(model, column, row),
+        Some(Screen::Rack(_)) => rack::click(model, column, row),
         Some(Screen::History(_)) => history::click(model, column, row),
         Some(Screen::Run(_) | Screen::Compare(_) | Screen::Log) => run::focus_under(model, column, row),
     }
@@ -150,6 +151,8 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             Vec::new()
         }
         Action::Walk => walk::open(model),
+        Action::Elevation => rack::open(model),
+        Action::Plan => popups::open_plan(model),
         Action::History => history::open(model),
         Action::Export => export(model),
         Action::Enroll => popups::open_launch(model),
@@ -161,6 +164,7 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         _ => match model.screens.last() {
             Some(Screen::Run(_)) => run::act(model, action),
             Some(Screen::Walk(_)) => walk::act(model, action),
+            Some(Screen::Rack(_)) => rack::act(model, action),
             Some(Screen::History(_)) => history::act(model, action),
             Some(Screen::Compare(_)) => history::act_beside(model, action),
             Some(Screen::Log) => log(action),
@@ -214,12 +218,16 @@ fn back(model: &mut Model) -> Vec<Effect> {
         model.tape = None;
         return Vec::new();
     }
+    if model.rack_screen().is_some() && !model.fleet.marks.is_empty() {
+        model.fleet.marks.clear();
+        return Vec::new();
+    }
     match model.screens.last() {
         Some(Screen::Log) => {
             model.screens.pop();
             vec![Effect::ScrollLog(LogScroll::Newest)]
         }
-        Some(Screen::Run(_) | Screen::Walk(_) | Screen::History(_) | Screen::Compare(_)) => {
+        Some(Screen::Run(_) | Screen::Walk(_) | Screen::Rack(_) | Screen::History(_) | Screen::Compare(_)) => {
             model.screens.pop();
             Vec::new()
         }

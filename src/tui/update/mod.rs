@@ -6,6 +6,7 @@ mod history;
 mod inbox;
 mod keys;
 mod popups;
+mod rack;
 mod run;
 mod walk;
 
@@ -25,10 +26,15 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             // A clock that is set back would let messages stay and countdowns grow.
             model.now = now;
             leave_toasts(model);
+            // Once a frame, however many runs began or ended.
+            if model.fleet.is_unsorted {
+                model.fleet.narrow_and_select();
+            }
             keys::release(model)
         }
         Event::Resize { width, height } => {
             (model.width, model.height) = (width, height);
+            rack::resized(model);
             Vec::new()
         }
         Event::Key { key, at } => keys::press(model, key, at),
@@ -37,6 +43,7 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Click { column, row, at } => keys::click(model, column, row, at),
         Event::Fleet(hosts) => inbox::fleet(model, hosts),
         Event::Health(health) => inbox::health(model, health),
+        Event::Rack { place, answer } => rack::read(model, &place, answer),
         Event::Role(role) => inbox::role(model, role),
         Event::Queue(queue) => {
             model.queue = queue.into_iter().map(|queued| (queued.run, queued)).collect();
@@ -64,6 +71,7 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
     keep_in_view(model);
     let mut effects = effects;
     effects.extend(walk::settle(model));
+    effects.extend(rack::settle(model));
     effects.extend(load_details(model));
     effects
 }

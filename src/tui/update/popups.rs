@@ -3,7 +3,7 @@
 use super::fleet::{half, moved};
 use super::run;
 use crate::domain::ids::RunId;
-use crate::tui::action::{self, Action};
+use crate::tui::action::{self, Action, Where};
 use crate::tui::effect::Effect;
 use crate::tui::layout;
 use crate::tui::model::input::Input;
@@ -59,13 +59,30 @@ pub(super) fn clamp(model: &mut Model) {
 
 /// Opens the launch dialog for the marked hosts, the selected one, or that of the run.
 pub(super) fn open_launch(model: &mut Model) -> Vec<Effect> {
-    // Marks belong to the fleet's table: on a screen of its own a host is meant alone.
-    let launch = match model.screens.is_empty() {
-        false => Launch::new(model.target()),
-        true => Launch::new(model.fleet.chosen()),
-    };
-    model.popup = Some(Popup::Launch(launch));
+    model.popup = Some(Popup::Launch(launch_of(model)));
     Vec::new()
+}
+
+/// Opens the plan of the same, on the dialog that it belongs to.
+pub(super) fn open_plan(model: &mut Model) -> Vec<Effect> {
+    let launch = launch_of(model);
+    match launch.obstacle() {
+        Some(obstacle) => {
+            model.toast(ToastKind::Warning, obstacle, None);
+            model.popup = Some(Popup::Launch(launch));
+            Vec::new()
+        }
+        None => ask_plan(model, PlanPopup::new(launch)),
+    }
+}
+
+/// Marks belong to the fleet, in its table and in a rack: on a screen of its own a host is meant alone.
+fn launch_of(model: &Model) -> Launch {
+    let marked = !model.fleet.marks.is_empty() && matches!(action::view(model), Where::Fleet | Where::Rack);
+    match marked {
+        true => Launch::new(model.fleet.chosen()),
+        false => Launch::new(model.target()),
+    }
 }
 
 fn launch_act(model: &mut Model, mut launch: Launch, action: Action) -> Vec<Effect> {

@@ -15,22 +15,37 @@ use crate::tui::text::{self, Keep};
 use crate::tui::theme::Meaning;
 use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece, row};
 
-pub fn draw(pen: &mut Pen, model: &Model, area: Rect, at_side: bool) {
+/// Of the host that keys act on. Returns the lines that are left below it.
+pub fn draw(pen: &mut Pen, model: &Model, area: Rect, at_side: bool) -> Rect {
+    let host = model.target();
+    let inside = frame(pen, area, at_side);
+    if at_side {
+        column(pen, model, host, inside);
+        return Rect { height: 0, ..inside };
+    }
+    match host {
+        Some(host) => {
+            let used = strip(pen, model, host, inside);
+            layout::top(inside, used).1
+        }
+        None => {
+            pen.write(row(inside, 0), 1, "no host is selected", Meaning::Muted);
+            Rect { height: 0, ..inside }
+        }
+    }
+}
+
+/// The line that parts it from the rest. Returns what is left.
+pub fn frame(pen: &mut Pen, area: Rect, at_side: bool) -> Rect {
     if at_side {
         let bar = pen.skin.glyphs.bar();
         let (line, rest) = layout::left(area, 1);
         pen.fill(line, bar, Meaning::Rule);
-        return column(pen, model, rest);
+        return rest;
     }
     let rule = pen.skin.glyphs.rule();
     pen.fill(row(area, 0), rule, Meaning::Rule);
-    let inside = layout::top(area, 1).1;
-    match model.fleet.host() {
-        Some(host) => strip(pen, model, host, inside),
-        None => {
-            pen.write(row(inside, 0), 1, "no host is selected", Meaning::Muted);
-        }
-    }
+    layout::top(area, 1).1
 }
 
 /// What is to be said of how a host stands: the fact, then what to do.
@@ -74,7 +89,8 @@ fn story(model: &Model, host: &Host) -> Story {
     story
 }
 
-fn strip(pen: &mut Pen, model: &Model, host: &Host, area: Rect) {
+/// Returns how many lines it took.
+fn strip(pen: &mut Pen, model: &Model, host: &Host, area: Rect) -> u16 {
     let d = &host.device;
     let story = story(model, host);
     let line = row(area, 0);
@@ -103,6 +119,7 @@ fn strip(pen: &mut Pen, model: &Model, host: &Host, area: Rect) {
         }
         pen.write(target, 3, line, Meaning::Action);
     }
+    (1 + fact.len() + action.len()) as u16
 }
 
 /// What NetBox and Ironic know of a host, by name and value.
@@ -121,9 +138,9 @@ fn facts(host: &Host) -> Vec<(&'static str, String)> {
     out
 }
 
-fn column(pen: &mut Pen, model: &Model, area: Rect) {
+fn column(pen: &mut Pen, model: &Model, host: Option<&Host>, area: Rect) {
     pen.heading(row(area, 0), &[piece("host", Meaning::Strong)], &[], false);
-    let Some(host) = model.fleet.host() else {
+    let Some(host) = host else {
         pen.write(row(area, 2), 2, "no host is selected", Meaning::Muted);
         return;
     };

@@ -20,12 +20,12 @@ pub fn draw(pen: &mut Pen, model: &Model) {
     pen.ground(row, Meaning::Bar);
     let brand = if model.width >= WIDE { 8 } else { 0 };
     let names = names(model);
-    // The end of the header gives way to the place, step by step: fresh systems first, then what is queued, then the
-    // troubled systems, which every view of a run tells anyway.
-    let ends = [(true, true, true), (false, true, true), (false, true, false), (false, false, false)];
+    // The end of the header gives way to the place, step by step: fresh systems first, then what is queued, then the names
+    // of the troubled systems, whose number stays.
+    let ends = [(Systems::All, true), (Systems::Troubled, true), (Systems::Troubled, false), (Systems::Number, false)];
     let mut chosen = Vec::new();
-    for (at, (fresh, troubled, queued)) in ends.into_iter().enumerate() {
-        chosen = end(model, fresh, troubled, queued);
+    for (at, (systems, queued)) in ends.into_iter().enumerate() {
+        chosen = end(model, systems, queued);
         let room = usize::from(row.width).saturating_sub(pieces_width(&chosen) + 2 + brand);
         let wanted = if at < 2 { path_width(&names) } else { names.last().map_or(0, |n| text::width(n)) };
         if wanted <= room {
@@ -60,10 +60,20 @@ fn follows(model: &Model) -> Option<Vec<String>> {
     Some(words.iter().map(|text| neutralize(text).into_owned()).collect())
 }
 
+/// How much is said of the systems.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Systems {
+    All,
+    /// Those that are old or do not answer.
+    Troubled,
+    /// How many these are.
+    Number,
+}
+
 /// Counts and health, as much of them as is asked for.
-fn end(model: &Model, fresh: bool, troubled: bool, queued: bool) -> Vec<Piece<'static>> {
+fn end(model: &Model, systems: Systems, queued: bool) -> Vec<Piece<'static>> {
     let mut out = counts(model, queued);
-    let health = if troubled { health(model, fresh) } else { Vec::new() };
+    let health = health(model, systems);
     if !out.is_empty() && !health.is_empty() {
         out.push(piece("   ", Meaning::Bar));
     }
@@ -104,6 +114,7 @@ fn names(model: &Model) -> Vec<String> {
         Some(Screen::History(screen)) => [of_host(model, &screen.host), vec!["history".to_owned()]].concat(),
         Some(Screen::Compare(screen)) => [of_host(model, &screen.host), vec!["compare".to_owned()]].concat(),
         Some(Screen::Walk(_)) => [place(&model.fleet.place), vec!["for you".to_owned()]].concat(),
+        Some(Screen::Rack(screen)) => [place(&screen.place), vec!["units".to_owned()]].concat(),
         Some(Screen::Log) => vec!["log".to_owned()],
         None => place(&model.fleet.place),
     }
@@ -135,14 +146,17 @@ fn counts(model: &Model, with_queued: bool) -> Vec<Piece<'static>> {
 }
 
 /// For each system the time since it was last heard, or only for those that are in trouble.
-fn health(model: &Model, fresh: bool) -> Vec<Piece<'static>> {
+fn health(model: &Model, systems: Systems) -> Vec<Piece<'static>> {
     let mut out: Vec<Piece> = Vec::new();
+    let (mut silent, mut old) = (0, 0);
     // A reading of its own of a system that stands here anyway: said only where that one is well and it is not.
     let well = |name: &str| model.health.iter().any(|system| system.name == name && system.error.is_none());
     let shown = |system: &&SystemHealth| system.name != "netbox:wiring" || (system.error.is_some() && well("netbox"));
     for system in model.health.iter().filter(shown) {
         let (text, meaning) = health_text(system, model);
-        if !fresh && meaning == Meaning::Bar {
+        silent += usize::from(meaning == Meaning::Fail);
+        old += usize::from(meaning == Meaning::Warn);
+        if systems != Systems::All && meaning == Meaning::Bar {
             continue;
         }
         if !out.is_empty() {
@@ -150,7 +164,12 @@ fn health(model: &Model, fresh: bool) -> Vec<Piece<'static>> {
         }
         out.push(piece(text, meaning));
     }
-    out
+    match (systems, silent, old) {
+        (Systems::Number, 0, 0) => Vec::new(),
+        (Systems::Number, 0, old) => vec![piece(format!("{} old", text::count(old, "system")), Meaning::Warn)],
+        (Systems::Number, silent, _) => vec![piece(format!("{} down", text::count(silent, "system")), Meaning::Fail)],
+        (Systems::All | Systems::Troubled, ..) => out,
+    }
 }
 
 fn health_text(system: &SystemHealth, model: &Model) -> (String, Meaning) {

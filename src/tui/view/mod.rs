@@ -18,6 +18,8 @@ pub mod now;
 mod palette;
 pub mod phases;
 mod plan;
+mod rack;
+mod rack_device;
 mod run;
 mod table;
 mod toasts;
@@ -45,6 +47,7 @@ pub fn draw(model: &Model, skin: &Skin, log: &LogPane, buf: &mut Buffer) {
     match model.screens.last() {
         Some(Screen::Run(screen)) => run::draw(&mut pen, model, screen),
         Some(Screen::Walk(screen)) => walk::draw(&mut pen, model, screen),
+        Some(Screen::Rack(screen)) => rack::draw(&mut pen, model, screen),
         Some(Screen::History(screen)) => history::draw(&mut pen, model, screen),
         Some(Screen::Compare(screen)) => compare::draw(&mut pen, model, screen),
         Some(Screen::Log) => log::draw(&mut pen, layout::body(model), log),

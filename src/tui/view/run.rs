@@ -19,8 +19,13 @@ use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece, pieces_width, row}
 pub fn draw(pen: &mut Pen, model: &Model, screen: &RunScreen) {
     let body = layout::body(model);
     let Some(view) = model.open_run() else {
-        let text = format!("reading run {} of {}", screen.run.short(), screen.host);
-        pen.write(row(body, 1), 2, &text, Meaning::Muted);
+        let run = format!("run {} of {}", screen.run.short(), screen.host);
+        if model.loading.contains(&screen.run) {
+            pen.write(row(body, 1), 2, &format!("reading {run}"), Meaning::Muted);
+        } else {
+            pen.write(row(body, 1), 2, &format!("{run} could not be read"), Meaning::Fail);
+            pen.write(row(body, 2), 2, "leave the view and open it again to try once more", Meaning::Action);
+        }
         return;
     };
     let areas = layout::run(model);

@@ -6,12 +6,13 @@ use crate::domain::failure::Owner;
 use crate::domain::provision::ProvisionState;
 use crate::tui::action::{self, Where};
 use crate::tui::model::Model;
-use crate::tui::model::fleet::Pane;
+use crate::tui::model::fleet::{Fleet, Pane};
 use crate::tui::model::host::{Host, standing, unit_text};
+use crate::tui::model::sort::{By, Sort};
 use crate::tui::text::{self, Keep};
 use crate::tui::theme::Meaning;
 use crate::tui::widgets::field::field;
-use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece, row};
+use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece, pieces_width, row};
 
 /// Where each column begins and how wide it is; none has no width.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +31,9 @@ pub fn draw(pen: &mut Pen, model: &Model, area: Rect, lines: Rect) {
     let focused = model.fleet.pane == Pane::Table && model.popup.is_none();
     heading(pen, model, row(area, 0), focused);
     let columns = columns(model, area.width);
-    names(pen, row(area, 1), &columns);
+    if !model.fleet.hosts.is_empty() {
+        names(pen, row(area, 1), &columns, model.fleet.sort);
+    }
     if model.fleet.shown.is_empty() {
         return empty(pen, model, lines);
     }
@@ -59,58 +62,103 @@ fn heading(pen: &mut Pen, model: &Model, line: Rect, focused: bool) {
     } else {
         format!("{} of {}", fleet.shown.len(), fleet.in_place)
     };
-    let end = [piece(shown, Meaning::Muted)];
+    let mut end = vec![piece(shown, Meaning::Muted)];
+    if !fleet.sort.is_usual() {
+        let arrow = pen.skin.glyphs.sorted(fleet.sort.reversed);
+        end.push(piece(format!(" by {} {arrow}", fleet.sort.by.words()), Meaning::Key));
+    }
     let title = [piece(fleet.place.name().to_owned(), Meaning::Accent)];
     pen.heading(line, &title, &end, focused);
     if typing || !fleet.filter.is_empty() {
         let at = 2 + text::width(fleet.place.name()) as u16;
         let at = pen.write(line, at, "/", Meaning::Key);
-        let end_at = line.width.saturating_sub(text::width(&end[0].text) as u16 + 5);
+        let end_at = line.width.saturating_sub(pieces_width(&end) as u16 + 5);
         let width = end_at.saturating_sub(at).min(44);
         field(pen, line, at, width, &fleet.filter, typing);
     }
 }
 
+/// Columns of a time or an owner.
+const END: u16 = 10;
+/// How a host stands has at least so many columns.
+const STANDING: u16 = 18;
+/// Names have at most so many where it gets narrow.
+const SHORT_NAME: u16 = 14;
+
+/// What may leave when the screen narrows, the least important first. Name and standing never do.
+const FOLDS: [Fold; 6] = [Fold::Owner, Fold::Status, Fold::Name, Fold::Ironic, Fold::Rack, Fold::Unit];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fold {
+    /// The owner stands where the time would.
+    Owner,
+    Status,
+    Ironic,
+    Rack,
+    Unit,
+    /// The name is cut at its beginning.
+    Name,
+}
+
 fn columns(model: &Model, width: u16) -> Columns {
-    let rack_wanted = model.fleet.place.depth() < 3;
-    let name = model.fleet.name_width as u16;
-    let rack = model.fleet.rack_width as u16;
-    let (status, ironic) = (model.fleet.status_width as u16, model.fleet.ironic_width as u16);
-    let (time, owner) = (10, 10);
+    let fleet = &model.fleet;
+    let folds: Vec<&[Fold]> = (0..=FOLDS.len()).map(|n| &FOLDS[..n]).collect();
+    let fit = folds.into_iter().map(|folded| laid_out(fleet, width, folded));
+    let wide = |columns: &Columns| columns.standing.1 >= STANDING;
+    let mut fit = fit.skip_while(|columns| !wide(columns));
+    fit.next().unwrap_or_else(|| laid_out(fleet, width, &FOLDS))
+}
+
+/// The columns from left to right, with what is left for how a host stands.
+fn laid_out(fleet: &Fleet, width: u16, folded: &[Fold]) -> Columns {
+    let has = |fold: Fold| !folded.contains(&fold);
+    let name = fleet.name_width as u16;
     let mut at = 2;
     let mut take = |want: bool, w: u16| {
         let column = if want { (at, w) } else { (at, 0) };
         at += if want { w + 2 } else { 0 };
         column
     };
-    let roomy = width >= 66;
-    let wide = width >= 96;
     let mut out = Columns {
-        rack: take(rack_wanted, rack),
-        unit: take(true, 3),
-        name: take(true, if roomy { name } else { name.min(14) }),
-        status: take(roomy, status),
-        ironic: take(roomy, ironic),
+        rack: take(fleet.place.depth() < 3 && has(Fold::Rack), fleet.rack_width as u16),
+        unit: take(has(Fold::Unit), 3),
+        name: take(true, if has(Fold::Name) { name } else { name.min(SHORT_NAME) }),
+        status: take(has(Fold::Status), fleet.status_width as u16),
+        ironic: take(has(Fold::Ironic), fleet.ironic_width as u16),
         ..Columns::default()
     };
-    let owner_width = if wide { owner + 2 } else { 0 };
-    let rest = width.saturating_sub(at + time + 2 + owner_width + 1);
+    let owner = if has(Fold::Owner) { END + 2 } else { 0 };
+    let rest = width.saturating_sub(at + END + 2 + owner + 1);
     out.standing = (at, rest);
-    out.time = (at + rest + 2, time);
-    out.owner = (at + rest + 2 + time + 2, if wide { owner } else { 0 });
+    out.time = (at + rest + 2, END);
+    out.owner = (at + rest + 2 + END + 2, if has(Fold::Owner) { END } else { 0 });
     out
 }
 
-fn names(pen: &mut Pen, line: Rect, columns: &Columns) {
-    pen.column(line, columns.rack.0, columns.rack.1, "rack", Meaning::Muted, Keep::Start);
-    pen.column_right(line, columns.unit.0, columns.unit.1, "U", Meaning::Muted);
-    pen.column(line, columns.name.0, columns.name.1, "device", Meaning::Muted, Keep::Start);
-    pen.column(line, columns.status.0, columns.status.1, "netbox", Meaning::Muted, Keep::Start);
-    pen.column(line, columns.ironic.0, columns.ironic.1, "ironic", Meaning::Muted, Keep::Start);
-    pen.column(line, columns.standing.0, columns.standing.1, "  last run", Meaning::Muted, Keep::Start);
-    if columns.owner.1 > 0 {
-        pen.column(line, columns.owner.0, columns.owner.1, "for", Meaning::Muted, Keep::Start);
-    }
+fn names(pen: &mut Pen, line: Rect, columns: &Columns, sort: Sort) {
+    let arrow = pen.skin.glyphs.sorted(sort.reversed);
+    let mut column = |(at, width): (u16, u16), name: &str, by: Option<By>| {
+        if width == 0 {
+            return;
+        }
+        let is_it = by == Some(sort.by) && !sort.is_usual();
+        let meaning = if is_it { Meaning::Key } else { Meaning::Muted };
+        pen.column(line, at, width, name, meaning, Keep::Start);
+        if is_it {
+            // Beside the name where there is room for it, else in its last cell.
+            let beside = (text::width(name) as u16 + 1).min(width - 1);
+            pen.write(line, at + beside, arrow, meaning);
+        }
+    };
+    column(columns.rack, "rack", Some(By::Place));
+    // At the right end, as the numbers are.
+    let unit = (columns.unit.0 + columns.unit.1.saturating_sub(1), columns.unit.1.min(1));
+    column(unit, "U", None);
+    column(columns.name, "device", Some(By::Name));
+    column(columns.status, "netbox", Some(By::Status));
+    column(columns.ironic, "ironic", Some(By::Ironic));
+    column((columns.standing.0 + 2, columns.standing.1.saturating_sub(2)), "last run", Some(By::Need));
+    column(columns.owner, "for", None);
 }
 
 fn host_line(pen: &mut Pen, model: &Model, host: &Host, line: Rect, columns: &Columns) {
@@ -146,13 +194,13 @@ fn host_line(pen: &mut Pen, model: &Model, host: &Host, line: Rect, columns: &Co
     let (owner_column, time_column) = (columns.owner, columns.time);
     match standing.owner {
         Some(owner) if owner_column.1 == 0 => {
-            pen.column_right(line, time_column.0, time_column.1, owner_word(owner), owner_meaning(owner));
+            pen.column_right(line, time_column.0, time_column.1, owner.in_column(), owner_meaning(owner));
         }
         owner => {
             pen.column_right(line, time_column.0, time_column.1, &standing.time, time_meaning(&standing.time));
             if let Some(owner) = owner {
                 let meaning = owner_meaning(owner);
-                pen.column(line, owner_column.0, owner_column.1, owner_word(owner), meaning, Keep::Start);
+                pen.column(line, owner_column.0, owner_column.1, owner.in_column(), meaning, Keep::Start);
             }
         }
     }
@@ -181,16 +229,6 @@ pub fn ironic(host: &Host) -> (String, Meaning) {
     (ironic.state.to_string(), meaning)
 }
 
-/// The owner in a column; `ONSITE` is who sits here.
-pub fn owner_word(owner: Owner) -> &'static str {
-    match owner {
-        Owner::Onsite => "you",
-        Owner::Netops => "netops",
-        Owner::InfraEng => "infra-eng",
-        Owner::FleetManager => "fleet-mgr",
-    }
-}
-
 pub fn owner_meaning(owner: Owner) -> Meaning {
     if owner == Owner::Onsite { Meaning::Action } else { Meaning::Text }
 }
@@ -211,7 +249,14 @@ fn empty(pen: &mut Pen, model: &Model, lines: Rect) {
         vec![piece("reading the store", Meaning::Muted)]
     } else {
         vec![
-            piece("no device yet: NetBox is being read  ", Meaning::Text),
+            // A NetBox that was heard has none; one that was not may have any.
+            match model.health.iter().find(|system| system.name == "netbox") {
+                Some(netbox) if netbox.error.is_some() => {
+                    piece("no device yet: NetBox does not answer  ", Meaning::Text)
+                }
+                Some(netbox) if netbox.ok_at.is_some() => piece("NetBox has no racked host here  ", Meaning::Text),
+                _ => piece("no device yet: NetBox is being read  ", Meaning::Text),
+            },
             piece("ctrl-r", Meaning::Key),
             piece(" asks it now", Meaning::Text),
         ]

@@ -1,6 +1,6 @@
 //! What waits for a person, in walking order: where, what is to be done, by which cable. The selected stop is told in full.
 
-use super::table::{owner_meaning, owner_word};
+use super::table::owner_meaning;
 use crate::domain::failure::Owner;
 use crate::tui::glyphs::Status;
 use crate::tui::layout;
@@ -27,9 +27,14 @@ pub fn draw(pen: &mut Pen, model: &Model, walk: &Walk) {
     ];
     let counts = [(hands, "with hands"), (stops.len() - hands, "for others"), (elsewhere, "elsewhere")];
     let counts = counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
-    let end = [piece(counts.collect::<Vec<_>>().join(" · "), Meaning::Muted)];
+    let mut end = vec![piece(counts.collect::<Vec<_>>().join(" · "), Meaning::Muted)];
+    end.retain(|counts| !counts.text.is_empty());
     pen.heading(row(layout::body(model), 0), &title, &end, model.popup.is_none());
     let body = layout::walk_body(model);
+    if !model.fleet.loaded {
+        pen.write(row(body, 1), 2, "reading the store", Meaning::Muted);
+        return;
+    }
     if stops.is_empty() {
         return nothing(pen, model, body, elsewhere);
     }
@@ -71,7 +76,7 @@ fn nothing(pen: &mut Pen, model: &Model, body: Rect, elsewhere: usize) {
 fn owner_line(pen: &mut Pen, owner: Owner, count: usize, area: Rect) {
     let (words, meaning) = match owner {
         Owner::Onsite => ("with hands at the rack".to_owned(), Meaning::Action),
-        other => (format!("waits for {}", owner_word(other)), Meaning::Strong),
+        other => (format!("waits for {}", other.in_column()), Meaning::Strong),
     };
     let at = pen.write(area, 1, &words, meaning);
     pen.write(area, at + 2, &count.to_string(), Meaning::Muted);
