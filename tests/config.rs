@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use muster::config;
 use muster::config::settings::{
-    DhcpServerKind, IronicAuth, KeystoneMethod, KeystoneScope, SecretRef, Settings, Trust, VaultKind, default_options,
+    AgeVault, ConnectVault, DhcpServerKind, IronicAuth, KeyringVault, KeystoneMethod, KeystoneScope, OpVault,
+    SecretRef, Settings, Trust, VaultKind, default_options,
 };
 use serde_json::{Value, json};
 
@@ -104,6 +105,62 @@ fn every_valid_file_is_read_as_it_is_meant() {
     assert_eq!((&rules.sites, &rules.device_classes), (&set(&["osl1", "zrh"]), &set(&["COMPUTE_GPU", "STORAGE"])));
     assert_eq!((&rules.custody_tags, &rules.custody_tenants), (&set(&[]), &set(&["acme"])));
     assert_eq!(rules.blocking_tags, set(&["do-not-enroll"]), "what is left out stays as it is");
+}
+
+/// Proves: K2
+#[test]
+fn every_kind_of_vault_is_read_as_it_is_meant() {
+    let kind = |name: &str| loaded(&at(&format!("tests/config/valid/vault-{name}.toml"))).settings.vault.kind;
+    let age = AgeVault {
+        path: at("tests/config/valid/vault.toml.age"),
+        identity: SecretRef::File(at("tests/config/valid/identity.txt")),
+        recipients: vec![],
+    };
+    assert_eq!(kind("age"), VaultKind::Age(age));
+    let connect = ConnectVault {
+        url: "https://connect.example.com:8443/v1".parse().unwrap(),
+        token: SecretRef::Env("OP_CONNECT_TOKEN".into()),
+        vault: "bare metal".into(),
+        trust: Trust::Ca(at("tests/config/valid/ca.pem")),
+        timeout: Duration::from_millis(2500),
+    };
+    assert_eq!(kind("connect"), VaultKind::Connect(connect));
+    let op = OpVault {
+        program: at("tests/config/valid/bin/op"),
+        vault: "ionaiwtdvgclrixbt6ztpqcxnq".into(),
+        account: Some("example.1password.com".into()),
+        timeout: Duration::from_secs(30),
+    };
+    assert_eq!(kind("op"), VaultKind::Op(op));
+    let keyring = KeyringVault { program: "secret-tool".into(), timeout: Duration::from_secs(30) };
+    assert_eq!(kind("keyring"), VaultKind::Keyring(keyring));
+}
+
+/// Proves: K1. What the example shows of the kinds that it does not use: each block is a whole `[vault]`.
+#[test]
+fn every_other_vault_of_the_example_is_right() {
+    let example = std::fs::read_to_string(at("config.example.toml")).unwrap();
+    let mut blocks: Vec<String> = vec![];
+    for line in example.lines().filter_map(|line| line.strip_prefix("#   ")).filter(|line| line.contains(" = ")) {
+        if line.starts_with("kind = ") {
+            blocks.push(String::new());
+        }
+        *blocks.last_mut().unwrap() += &format!("{line}\n");
+    }
+    let minimal = std::fs::read_to_string(at("tests/config/valid/minimal.toml")).unwrap();
+    assert!(!minimal.contains("[vault]"));
+    let mut shown: Vec<String> = vec!["env".into(), "file".into()];
+    for block in &blocks {
+        let text = format!("{minimal}\n[vault]\n{block}");
+        muster::config::parse(&text, "example").unwrap_or_else(|errors| panic!("{block}{errors}"));
+        let kind =
+            muster::config::vault::KINDS.iter().find(|k| block.contains(&format!("kind = \"{}\"", k.word))).unwrap();
+        for key in kind.keys {
+            assert!(block.lines().any(|line| line.starts_with(&format!("{key} = "))), "{} lacks {key}", kind.word);
+        }
+        shown.push(kind.word.to_owned());
+    }
+    assert_eq!(shown, muster::config::vault::KINDS.map(|kind| kind.word.to_owned()));
 }
 
 /// The expected text stands beside each file. `UPDATE_EXPECTED=1` writes it anew.

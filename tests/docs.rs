@@ -73,6 +73,18 @@ fn the_page_of_ironic_has_the_tables_of_its_guard_and_its_versions() {
     compare_part("docs/ironic.md", "the versions' table", &table);
 }
 
+#[test]
+fn the_page_of_vaults_has_the_table_of_their_kinds() {
+    let mut table = String::from("| `kind` | where a secret is | what muster can write | what it needs | its keys |\n");
+    table.push_str("| --- | --- | --- | --- | --- |\n");
+    for kind in &muster::config::vault::KINDS {
+        let keys: Vec<String> = kind.keys.iter().map(|key| format!("`{key}`")).collect();
+        let (word, keeps, writes, needs) = (kind.word, kind.keeps, kind.writes, kind.needs);
+        writeln!(table, "| `{word}` | {keeps} | {writes} | {needs} | {} |", keys.join(", ")).unwrap();
+    }
+    compare_part("docs/vaults.md", "the vaults' table", &table);
+}
+
 /// The keys of a place, as the table of actions has them.
 fn keys(page: &mut String, title: &str, here: impl Fn(&Def) -> bool) {
     write!(page, "\n### {title}\n\n| key | | |\n| --- | --- | --- |\n").unwrap();

@@ -161,3 +161,44 @@ async fn an_ironic_is_told_by_what_its_versions_lack_and_whether_it_takes_the_lo
     let checks = rig.look().await;
     assert_eq!((at(&checks, &api).level, at(&checks, &login).level), (Level::Unknown, Level::Unknown));
 }
+
+/// Proves: K2, K4
+#[tokio::test]
+async fn the_vaults_lines_tell_what_is_missing_from_what_could_not_be_looked_at() {
+    use muster::config::settings::{ConnectVault, Trust, VaultKind};
+    let mut rig = rig().await;
+    let checks = rig.look().await;
+    for line in ["vault.open", "vault.item.dhcp", "vault.item.ipmi", "vault.item.bmc"] {
+        assert_eq!(at(&checks, line).level, Level::Ok, "{checks:#?}");
+    }
+    let VaultKind::File(path) = rig.settings.vault.kind.clone() else { panic!("{:?}", rig.settings.vault) };
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut items: toml::Table = text.parse().unwrap();
+    items.remove("ssh-config-dhcp");
+    items.retain(|name, _| !name.starts_with("bmc-gpu"));
+    std::fs::write(&path, items.to_string()).unwrap();
+    let checks = rig.look().await;
+    let dhcp = at(&checks, "vault.item.dhcp");
+    assert!(dhcp.level == Level::Fail && dhcp.message.contains("'ssh-config-dhcp'"), "{dhcp:?}");
+    let bmc = at(&checks, "vault.item.bmc");
+    assert!(bmc.level == Level::Warn && bmc.message.contains("'bmc-gpu-"), "{bmc:?}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), items.to_string(), "nothing was written");
+
+    let connect = ConnectVault {
+        url: "http://127.0.0.1:9".parse().unwrap(),
+        token: rig.settings.netbox.token.clone(),
+        vault: "lab".into(),
+        trust: Trust::System,
+        timeout: std::time::Duration::from_secs(5),
+    };
+    rig.settings.vault.kind = VaultKind::Connect(connect);
+    let checks = rig.look().await;
+    for line in ["vault.open", "vault.item.dhcp", "vault.item.ipmi", "vault.item.bmc"] {
+        assert_eq!(at(&checks, line).level, Level::Unknown, "{checks:#?}");
+    }
+    assert_eq!(at(&checks, "netbox.view.dcim.device").level, Level::Ok, "the token is no item of the vault");
+    rig.settings.netbox.token = SecretRef::Vault { item: "netbox".into(), field: "token".into() };
+    let checks = rig.look().await;
+    let token = at(&checks, "netbox.token");
+    assert!(token.level == Level::Unknown && token.message.contains("127.0.0.1:9"), "{token:?}");
+}

@@ -43,7 +43,7 @@ async fn rig_with(token: Option<&str>) -> Rig {
     let vault = Vault::new(settings.vault.clone());
     let token: SecretString = match token {
         Some(token) => token.to_owned().into(),
-        None => vault.resolve(&settings.netbox.token).unwrap(),
+        None => vault.resolve(&settings.netbox.token).await.unwrap(),
     };
     let store = Store::open(&folder.path().join("state")).unwrap();
     let netbox = NetBox::new(&settings.netbox, token).unwrap();

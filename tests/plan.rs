@@ -61,7 +61,7 @@ impl Site {
     /// Plans a host on a lab that refuses every write, and proves that none was even tried.
     async fn plan(&self, host: &str, params: EnrollParams) -> Rehearsed {
         self.refuse_writes();
-        let planner = Planner::open(self.settings(), &self.state()).unwrap();
+        let planner = Planner::open(self.settings(), &self.state()).await.unwrap();
         planner.sync().await.unwrap();
         self.lab.world().ledger().reset();
         let store = fingerprint(&self.state());
@@ -372,7 +372,7 @@ async fn a_plan_says_what_a_run_would_be_refused_for_or_fail_with() {
     let ends = steps(&rehearsed.plan, Phase::Dhcp, what::FAILS);
     assert!(ends.len() == 1 && ends[0].before.starts_with("NETBOX_DATA_MISSING"), "{}", page(&rehearsed.plan));
     assert_eq!(rehearsed.plan.phase(Phase::Bmc).unwrap().gate, Gate::Skipped);
-    let planner = Planner::open(site.settings(), &site.state()).unwrap();
+    let planner = Planner::open(site.settings(), &site.state()).await.unwrap();
     let refused = planner.plan("no-such-host", EnrollParams::default()).await.unwrap_err();
     assert!(matches!(refused, SubmitError::UnknownHost(_)), "{refused}");
 }

@@ -71,7 +71,7 @@ async fn rig() -> Rig {
     let folder = tempfile::tempdir().unwrap();
     let settings = muster::config::load(&lab.write_config(&folder.path().join("etc")).unwrap()).unwrap();
     let vault = Vault::new(settings.vault.clone());
-    let netbox = NetBox::new(&settings.netbox, vault.resolve(&settings.netbox.token).unwrap()).unwrap();
+    let netbox = NetBox::new(&settings.netbox, vault.resolve(&settings.netbox.token).await.unwrap()).unwrap();
     let store = Store::open(&folder.path().join("state")).unwrap();
     let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     private(&folder.path().join("hook"), SECRET);

@@ -377,12 +377,13 @@ fn left_behind(site: &Site) -> Vec<String> {
     let mut wrong = Vec::new();
     let item = format!("bmc-{HOST}");
     let vault = Vault::new(site.settings.vault.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let word = format!("{:?}", machine.bmc.vendor).to_lowercase();
     let (user, _) = machine.bmc.vendor.factory_login();
     let known = [(item.as_str(), "password"), (&item, "password_next"), (&format!("bmc-factory-{word}"), "password")];
     let known: Vec<String> = known
         .iter()
-        .filter_map(|(item, field)| Some(vault.get(item, field).ok()?.expose_secret().to_owned()))
+        .filter_map(|(item, field)| Some(runtime.block_on(vault.ask(item, field)).ok()?.expose_secret().to_owned()))
         .collect();
     if !machine.bmc.accounts.get(user).is_some_and(|now| known.contains(now)) {
         wrong.push("no password of the vault works on the BMC".to_owned());

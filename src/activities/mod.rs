@@ -8,4 +8,4 @@ pub mod ironic;
 pub mod netbox;
 pub mod proof;
 pub mod registry;
-mod vault;
+pub mod vault;

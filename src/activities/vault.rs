@@ -19,8 +19,8 @@ pub fn failure(error: &VaultError, phase: Phase) -> Failure {
         VaultError::Unreadable { path, .. } => {
             unreachable(format!("make '{}' readable for muster's user, then retry", path.display()))
         }
-        VaultError::NoAnswer { path, .. } => {
-            unreachable(format!("find out why '{}' does not answer, then retry", path.display()))
+        VaultError::NoAnswer { place, .. } | VaultError::Unavailable { place, .. } => {
+            unreachable(format!("find out why {place} does not answer, then retry"))
         }
         VaultError::TooOpen { path, .. } => {
             unreachable(format!("close the file to others: chmod 600 '{}', then retry", path.display()))
@@ -29,17 +29,25 @@ pub fn failure(error: &VaultError, phase: Phase) -> Failure {
         VaultError::Unwritable { path, .. } => {
             unreachable(format!("make '{}' and its folder writable for muster's user, then retry", path.display()))
         }
+        VaultError::Ambiguous { place, what, .. } => {
+            missing(format!("leave one of the {what} in {place} and rename the others, then retry"))
+        }
+        VaultError::Refused { remedy, .. } => (FailureCode::VaultRefused, format!("{remedy}, then retry")),
+        VaultError::Unusable { remedy, .. } => unreachable(format!("{remedy}, then retry")),
     };
     let failure = Failure::new(code, phase, error.to_string(), action);
     match error {
-        VaultError::Unreadable { .. } | VaultError::NoAnswer { .. } => failure,
+        VaultError::Unreadable { .. } | VaultError::NoAnswer { .. } | VaultError::Unavailable { .. } => failure,
         // Nobody mends a mode, a line or an item in the seconds between two attempts.
         VaultError::Missing { .. }
         | VaultError::EnvMissing(_)
         | VaultError::ReadOnly { .. }
         | VaultError::TooOpen { .. }
         | VaultError::Malformed { .. }
-        | VaultError::Unwritable { .. } => failure.final_now(),
+        | VaultError::Unwritable { .. }
+        | VaultError::Ambiguous { .. }
+        | VaultError::Refused { .. }
+        | VaultError::Unusable { .. } => failure.final_now(),
     }
 }
 
@@ -53,12 +61,17 @@ mod tests {
     fn only_a_vault_that_may_answer_by_itself_is_asked_again() {
         let (path, cause) = (PathBuf::from("/etc/muster/vault.toml"), String::new());
         let item = || "bmc-gpu-b07-37".to_owned();
+        let place = || "the vault 'lab' of 1Password Connect at 'connect.example.com'".to_owned();
         let all = [
             (VaultError::Missing { item: item(), field: "password".into(), place: "vault.toml".into() }, false),
             (VaultError::EnvMissing("TOKEN".into()), false),
             (VaultError::ReadOnly { item: item() }, false),
             (VaultError::Unreadable { path: path.clone(), cause: cause.clone() }, true),
-            (VaultError::NoAnswer { path: path.clone(), patience: Duration::from_secs(1) }, true),
+            (VaultError::NoAnswer { place: place(), patience: Duration::from_secs(1) }, true),
+            (VaultError::Unavailable { place: place(), cause: "429".into() }, true),
+            (VaultError::Refused { place: place(), cause: "401".into(), remedy: "put a token".into() }, false),
+            (VaultError::Ambiguous { place: place(), what: "items with the title 'a'".into(), count: 2 }, false),
+            (VaultError::Unusable { place: place(), cause: "TLS".into(), remedy: "correct trust".into() }, false),
             (VaultError::TooOpen { path: path.clone(), mode: 0o644 }, false),
             (VaultError::Malformed { path: path.clone(), line: 3 }, false),
             (VaultError::Unwritable { path, cause }, false),

@@ -111,7 +111,7 @@ impl App {
         let settings = Arc::new(settings);
         let store = Store::open(state_dir)?;
         let vault = Vault::new(settings.vault.clone());
-        let clients = clients(&settings, &vault)?;
+        let clients = clients(&settings, &vault).await?;
         let observed = Arc::new(devices::Observer::new(clients.netbox.clone(), store.clone(), &settings.netbox));
         let cadences = &settings.netbox.cadences;
         let wiring = WiringObserver::new(clients.netbox.clone(), store.clone(), cadences, Arc::clone(&observed));
@@ -196,13 +196,14 @@ impl App {
 }
 
 /// The clients that live as long as the program. A secret that is missing is said at once, and not by the first run.
-pub(super) fn clients(settings: &Settings, vault: &Vault) -> Result<Clients, OpenError> {
-    let token = vault.resolve(&settings.netbox.token).map_err(|source| OpenError::Secret {
+pub(super) async fn clients(settings: &Settings, vault: &Vault) -> Result<Clients, OpenError> {
+    let token = vault.resolve(&settings.netbox.token).await.map_err(|source| OpenError::Secret {
         what: format!("the NetBox token ({})", settings.netbox.token),
         source,
     })?;
     let netbox = NetBox::new(&settings.netbox, token)
-        .map_err(|source| OpenError::Client { what: format!("NetBox at {}", settings.netbox.url), source })?;
+        .map_err(|source| OpenError::Client { what: format!("NetBox at {}", settings.netbox.url), source })?
+        .renewing(vault, &settings.netbox.token);
     let mut ironic = IndexMap::new();
     for (name, instance) in &settings.ironic {
         let client = Ironic::new(name, instance, vault)

@@ -28,12 +28,12 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Opens the store of a state folder and makes the clients. Nothing is asked yet.
-    pub fn open(settings: Settings, state_dir: &Path) -> Result<Planner, OpenError> {
+    /// Opens the store of a state folder and makes the clients. Nothing is asked yet but the vault, for the NetBox token.
+    pub async fn open(settings: Settings, state_dir: &Path) -> Result<Planner, OpenError> {
         let settings = Arc::new(settings);
         let store = Store::open(state_dir)?;
         let vault = Vault::new(settings.vault.clone());
-        let clients = clients(&settings, &vault)?;
+        let clients = clients(&settings, &vault).await?;
         let rules = settings.eligibility.clone();
         let env = Arc::new(Env { settings, vault, store, refresh_nodes: Notify::new(), clients });
         Ok(Planner { env, rules })

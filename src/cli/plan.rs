@@ -17,7 +17,7 @@ pub async fn plan(place: &Place, command: Arguments) -> Result<Exit, Ending> {
     let state = open::state_dir(place)?;
     log::to_file(&state)?;
     // Without the engine: nothing that was interrupted goes on because somebody wanted to look.
-    let planner = Planner::open(settings, &state).map_err(|e| Ending::refused(e.to_string()))?;
+    let planner = Planner::open(settings, &state).await.map_err(|e| Ending::refused(e.to_string()))?;
     planner.sync().await.map_err(|e| Ending::failed(e.to_string()))?;
     let params = EnrollParams::from(&command.switches);
     let mut exit = Exit::Done;

@@ -96,7 +96,7 @@ impl Keystone {
     }
 
     async fn fetch(&self) -> Result<SecretString, KeystoneError> {
-        let body = login_body(&self.method, &self.vault)?;
+        let body = login_body(&self.method, &self.vault).await?;
         let began = Instant::now();
         let answer = self.http.send(Request::new(Method::POST, "/auth/tokens?nocatalog").json(body)).await?;
         let status = answer.status.as_u16();
@@ -148,10 +148,10 @@ fn usable(body: &Value) -> Duration {
     life.saturating_sub((life / 4).min(Duration::from_secs(60)))
 }
 
-fn login_body(method: &KeystoneMethod, vault: &Vault) -> Result<Value, VaultError> {
+async fn login_body(method: &KeystoneMethod, vault: &Vault) -> Result<Value, VaultError> {
     Ok(match method {
         KeystoneMethod::Password { username, user_domain, password, scope } => {
-            let password = vault.resolve(password)?;
+            let password = vault.resolve(password).await?;
             let scope = match scope {
                 KeystoneScope::System => json!({"system": {"all": true}}),
                 KeystoneScope::Project { name, domain } => {
@@ -163,7 +163,7 @@ fn login_body(method: &KeystoneMethod, vault: &Vault) -> Result<Value, VaultErro
         }
         // It has its scope in itself: one beside it is a 401.
         KeystoneMethod::ApplicationCredential { id, secret } => {
-            let secret = vault.resolve(secret)?;
+            let secret = vault.resolve(secret).await?;
             let credential = json!({"id": id, "secret": secret.expose_secret()});
             json!({"auth": {"identity": {"methods": ["application_credential"], "application_credential": credential}}})
         }

@@ -145,7 +145,7 @@ pub fn servers(settings: &NatsSettings) -> String {
 
 async fn login(settings: &NatsSettings, vault: &Vault) -> Result<ConnectOptions, NatsError> {
     let secret = async |what: &'static str, reference: &SecretRef| -> Result<SecretString, NatsError> {
-        let resolved = vault.resolve_soon(reference).await;
+        let resolved = vault.resolve(reference).await;
         resolved.map_err(|source| NatsError::Secret { what, reference: reference.clone(), source })
     };
     Ok(match &settings.auth {

@@ -11,12 +11,11 @@ use toml::de::DeTable;
 use super::error::{ConfigError, ConfigErrors};
 use super::nearest::nearest;
 use super::settings::{
-    Cadences, ConsoleSettings, Limits, NetboxFields, NetboxSettings, PushSettings, Settings, SiteSettings, VaultKind,
-    VaultSettings,
+    Cadences, ConsoleSettings, Limits, NetboxFields, NetboxSettings, PushSettings, Settings, SiteSettings,
 };
 use super::shape::Shape;
 use super::table::{Doc, Section, shown};
-use super::{eligibility, ironic, nats, push, site};
+use super::{eligibility, ironic, nats, push, site, vault};
 use crate::domain::eligibility::Rules;
 
 /// A configuration is a page or two; a file beyond this is another one.
@@ -121,7 +120,7 @@ pub(super) fn shape_of(text: &str) -> Shape {
 fn whole_file(root: Section<'_>) -> Option<Settings> {
     let netbox = root.required("netbox").and_then(|item| item.section()).and_then(netbox);
     let nats = root.section("nats").map_or(Some(None), |section| nats::nats(section).map(Some));
-    let vault = root.section("vault").map_or_else(|| Some(default_vault()), vault);
+    let vault = root.section("vault").map_or_else(|| Some(vault::default_vault()), vault::vault);
     let ironic_sections = root.named("ironic");
     let mut instances = IndexMap::new();
     let mut ironic_failed = false;
@@ -289,53 +288,6 @@ fn fields(t: Section<'_>) -> NetboxFields {
     };
     t.finish();
     fields
-}
-
-fn default_vault() -> VaultSettings {
-    VaultSettings {
-        kind: VaultKind::Env,
-        dhcp_item: "ssh-config-dhcp".to_owned(),
-        bmc_item: "bmc-{host}".to_owned(),
-        ipmi_item: "ipmi_exporter".to_owned(),
-        factory_item: "bmc-factory-{vendor}".to_owned(),
-    }
-}
-
-fn vault(t: Section<'_>) -> Option<VaultSettings> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Kind {
-        Env,
-        File,
-    }
-    let default = default_vault();
-    let kind = t.choice("kind", &[("env", Kind::Env), ("file", Kind::File)]);
-    let path = t.item("path").and_then(|item| item.text().map(|text| item.path(text)));
-    let kind = match (kind, path) {
-        (Some(Kind::Env), None) => Some(VaultKind::Env),
-        (Some(Kind::File), Some(path)) => Some(VaultKind::File(path)),
-        (Some(Kind::Env), Some(_)) => {
-            t.fault_at("path", "the environment has no path; leave it out, or set kind = \"file\"");
-            None
-        }
-        (Some(Kind::File), None) => {
-            t.fault_at("path", "is missing: a vault of kind 'file' has one");
-            None
-        }
-        (None, _) => None,
-    };
-    let bmc_item = t.text_or("bmc_item", &default.bmc_item);
-    if !bmc_item.contains("{host}") {
-        t.fault_at("bmc_item", "has no '{host}' in it: all BMCs would have one credential");
-    }
-    let settings = VaultSettings {
-        kind: kind.clone().unwrap_or(default.kind),
-        dhcp_item: t.text_or("dhcp_item", &default.dhcp_item),
-        bmc_item,
-        ipmi_item: t.text_or("ipmi_item", &default.ipmi_item),
-        factory_item: t.text_or("factory_item", &default.factory_item),
-    };
-    t.finish();
-    kind.map(|_| settings)
 }
 
 fn limits(t: Section<'_>) -> Limits {

@@ -14,6 +14,7 @@ pub mod settings;
 mod shape;
 mod site;
 mod table;
+pub mod vault;
 
 pub use error::{ConfigError, ConfigErrors, Excerpt};
 pub use load::{Loaded, load, parse, read};

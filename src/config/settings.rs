@@ -9,6 +9,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use url::Url;
 
+pub use super::vault::{AgeVault, ConnectVault, KeyringVault, OpVault, VaultKind, VaultSettings};
 /// The same type as the renderer's: a kind that one knows is a kind that the other knows.
 pub use crate::domain::dhcp::Server as DhcpServerKind;
 use crate::domain::dhcp::network::Network;
@@ -220,30 +221,6 @@ pub enum Trust {
     Pinned([u8; 32]),
     /// Any certificate: a visible opt-out.
     Anything,
-}
-
-/// `[vault]`
-#[derive(Debug, Clone, PartialEq)]
-pub struct VaultSettings {
-    pub kind: VaultKind,
-    /// Item with the DHCP hosts' private key and known_hosts (`ssh-config-dhcp`; fields `private_key`, `known_hosts`).
-    pub dhcp_item: String,
-    /// Item of a host's BMC credential; `{host}` stands for the device name (fields `username`, `password`).
-    pub bmc_item: String,
-    /// Item of the monitoring user (fields `username`, `password`).
-    pub ipmi_item: String,
-    /// Item of the credential that BMCs of a vendor leave the factory with; `{vendor}` stands for `lenovo`, `dell` or `ami`,
-    /// `{site}` for the site's slug (fields `username`, `password`).
-    pub factory_item: String,
-}
-
-/// Where the vault is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum VaultKind {
-    /// Environment variables `MUSTER_SECRET_<ITEM>_<FIELD>`, upper case, every other character an underscore.
-    Env,
-    /// A TOML file of mode 0600: `[item] field = "…"`.
-    File(PathBuf),
 }
 
 /// `[ironic.NAME]`

@@ -161,6 +161,14 @@ impl<'a> Section<'a> {
         Some(Item { doc: self.doc, key: self.path_of(key), place, at: name.span().start, value: value.get_ref() })
     }
 
+    /// A key that another form of this table has: editors are to know it.
+    pub fn known(&self, key: &'static str, kind: Kind) {
+        let place = self.place_of(key);
+        let mut shape = self.doc.shape.borrow_mut();
+        shape.asked(&place, None);
+        shape.is(&place, kind);
+    }
+
     /// A value that may not be left out.
     pub fn required(&self, key: &'static str) -> Option<Item<'a>> {
         let item = self.item(key);
@@ -442,7 +450,9 @@ impl<'a> Item<'a> {
             },
             Some(("env", _)) => self.fault("'env:' is not followed by the name of an environment variable"),
             Some(("file", _)) => self.fault("'file:' is not followed by a path"),
-            Some(("op", _)) => self.fault(format!("1Password is not read by this version; {how}")),
+            Some(("op", _)) => {
+                self.fault(format!("1Password is a vault: set kind of [vault] to 'connect' or 'op', and {how}"))
+            }
             _ => {
                 self.fault(format!("is not a reference to a secret; {how}. The value is not shown: it may be a secret"))
             }

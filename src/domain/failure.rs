@@ -92,6 +92,7 @@ codes! {
         "the platform class could not be recorded";
     VaultItemMissing = "VAULT_ITEM_MISSING", InfraEng, false, "the vault has no such secret";
     VaultUnreachable = "VAULT_UNREACHABLE", InfraEng, true, "the vault could not be read";
+    VaultRefused = "VAULT_REFUSED", InfraEng, false, "the vault does not let muster in, or not to what it needs";
     ConfigurationIncomplete = "CONFIGURATION_INCOMPLETE", InfraEng, false,
         "the configuration lacks a key that the step needs";
     DhcpConnectFailed = "DHCP_CONNECT_FAILED", Netops, true, "the DHCP host did not accept a connection";

@@ -1,6 +1,8 @@
 //! The BMC's part of an enrollment against the lab: what is asked, what is written, and what is left alone.
 
 mod configure;
+#[path = "../support/connect.rs"]
+mod connect_server;
 mod ipmi_login;
 mod links;
 mod login;
@@ -8,6 +10,7 @@ mod monitoring_user;
 mod password;
 mod refused;
 mod reset;
+mod vaults;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -64,7 +67,7 @@ impl Rig {
         settle(&mut settings);
         let settings = Arc::new(settings);
         let vault = Vault::new(settings.vault.clone());
-        let token = vault.resolve(&settings.netbox.token).unwrap();
+        let token = vault.resolve(&settings.netbox.token).await.unwrap();
         let env = Env {
             settings: settings.clone(),
             vault,

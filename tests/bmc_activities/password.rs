@@ -12,7 +12,7 @@ use super::{HOST, Rig};
 
 const VENDORS: [Vendor; 3] = [Vendor::Lenovo, Vendor::Dell, Vendor::Ami];
 
-fn item() -> String {
+pub(super) fn item() -> String {
     format!("bmc-{HOST}")
 }
 
@@ -25,7 +25,7 @@ async fn rig(vendor: Vendor, quirks: &[Quirk]) -> Rig {
 }
 
 /// The administrator's password as the BMC has it now.
-fn on_the_bmc(rig: &Rig, vendor: Vendor) -> String {
+pub(super) fn on_the_bmc(rig: &Rig, vendor: Vendor) -> String {
     rig.machine().bmc.accounts[vendor.factory_login().0].clone()
 }
 
@@ -34,7 +34,7 @@ fn wrong_logins(rig: &Rig) -> u32 {
 }
 
 /// Each attempt of an engine is one more call, on a context that knows nothing of the last.
-async fn prepared(rig: &Rig) -> Result<PrepareBmcOut, muster::domain::failure::Failure> {
+pub(super) async fn prepared(rig: &Rig) -> Result<PrepareBmcOut, muster::domain::failure::Failure> {
     prepare(&rig.next_run(), rig.prepare_in(false)).await
 }
 

@@ -85,7 +85,7 @@ impl Bench {
         let config: PathBuf = lab.write_config(&folder.path().join("config")).unwrap();
         let settings = muster::config::load(&config).unwrap();
         let vault = Vault::new(settings.vault.clone());
-        let token = vault.resolve(&settings.netbox.token).unwrap();
+        let token = vault.resolve(&settings.netbox.token).await.unwrap();
         let netbox = NetBox::new(&settings.netbox, token).unwrap();
         let ironic: IndexMap<String, Ironic> = settings
             .ironic

@@ -188,7 +188,7 @@ async fn no_observation_holds_a_secret() {
     let bench = Bench::fresh().await;
     let node = bench.managed().await;
     changed(ironic::switch_driver(&bench.cx(), bench.at("gpu-1", node)).await);
-    let secret = bench.env.vault.get("bmc-gpu-1", "password").unwrap();
+    let secret = bench.env.vault.ask("bmc-gpu-1", "password").await.unwrap();
     let secret = secrecy::ExposeSecret::expose_secret(&secret);
     let seen = serde_json::to_string(&bench.observed()).unwrap();
     assert!(seen.contains("password of the vault") && !seen.contains(secret), "{seen}");

@@ -38,7 +38,8 @@ impl<'s> Hands<'s> {
     fn on(site: &'s Site, host: &'static str) -> Hands<'s> {
         let settings = muster::config::load(&site.config).unwrap();
         let vault = Vault::new(settings.vault.clone());
-        let netbox = NetBox::new(&settings.netbox, vault.resolve(&settings.netbox.token).unwrap()).unwrap();
+        let netbox =
+            NetBox::new(&settings.netbox, muster::clients::vault::plain(&settings.netbox.token).unwrap()).unwrap();
         let instances = settings.ironic.iter();
         let ironic = instances.map(|(name, i)| (name.clone(), Ironic::new(name, i, &vault).unwrap())).collect();
         let store = Store::open(&site.folder.path().join("hands")).unwrap();

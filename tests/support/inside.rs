@@ -109,7 +109,8 @@ impl Ground {
         let settings = muster::config::parse(&text, "inside.toml").unwrap_or_else(|e| panic!("{e}"));
         let vault = Vault::new(settings.vault.clone());
         let store = Store::open(&folder.path().join("state")).unwrap();
-        let netbox = NetBox::new(&settings.netbox, vault.resolve(&settings.netbox.token).unwrap()).unwrap();
+        let netbox =
+            NetBox::new(&settings.netbox, muster::clients::vault::plain(&settings.netbox.token).unwrap()).unwrap();
         let ironic = Ironic::new("lab", &settings.ironic["lab"], &vault).unwrap();
         Ground {
             blueprint,

@@ -127,8 +127,8 @@ impl Site {
     /// What the inventory has done before anybody enrolls: the store has the devices.
     fn observe(&self) {
         let _inside = self.runtime.enter();
-        let vault = Vault::new(self.settings.vault.clone());
-        let netbox = NetBox::new(&self.settings.netbox, vault.resolve(&self.settings.netbox.token).unwrap()).unwrap();
+        let token = muster::clients::vault::plain(&self.settings.netbox.token).unwrap();
+        let netbox = NetBox::new(&self.settings.netbox, token).unwrap();
         let store = Store::open(&self.folder.path().join("state")).unwrap();
         let observer = Observer::new(netbox, store, &self.settings.netbox);
         self.runtime.block_on(observer.sync_full()).unwrap();
@@ -166,7 +166,7 @@ impl Site {
         let inside = runtime.enter();
         let store = Store::open(&self.folder.path().join("state")).unwrap();
         let vault = Vault::new(self.settings.vault.clone());
-        let token = vault.resolve(&self.settings.netbox.token).unwrap();
+        let token = muster::clients::vault::plain(&self.settings.netbox.token).unwrap();
         let netbox = NetBox::new(&self.settings.netbox, token).unwrap();
         let instances = self.settings.ironic.iter();
         let ironic = instances.map(|(name, i)| (name.clone(), Ironic::new(name, i, &vault).unwrap())).collect();

@@ -88,7 +88,7 @@ pub async fn prove_ipmi(cx: &ActivityCx, input: ProveIpmiIn) -> Result<ProveIpmi
 /// it says so: a host whose item lacks it is not passed over.
 async fn bmc_key(cx: &ActivityCx, bmc: &Bmc<'_>) -> Result<Option<BmcKey>, Failure> {
     let Some(reference) = key_of(bmc) else { return Ok(None) };
-    let text = match cx.env.vault.resolve_soon(&reference).await {
+    let text = match cx.env.vault.resolve(&reference).await {
         Ok(text) => text,
         Err(VaultError::Missing { .. } | VaultError::EnvMissing(_)) => return Ok(None),
         Err(error) => return Err(vault::failure(&error, bmc.phase)),

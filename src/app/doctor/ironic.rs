@@ -2,6 +2,7 @@
 
 use super::{Check, Level};
 use crate::clients::ironic::{Apart, Ironic, IronicError, Microversion, Spoken};
+use crate::clients::keystone::KeystoneError;
 
 pub(super) async fn look(ironic: &Ironic, tell: &mut dyn FnMut(Check)) {
     let check = |part: &str| format!("ironic.{}.{part}", ironic.name());
@@ -62,6 +63,9 @@ fn versions(check: String, ironic: &Ironic, spoken: Spoken) -> Check {
 
 fn unasked(check: String, ironic: &Ironic, error: &IronicError) -> Check {
     let name = ironic.name();
+    if let IronicError::Vault(error) | IronicError::Keystone(KeystoneError::Vault(error)) = error {
+        return super::vault::unasked(&check, error);
+    }
     let (level, action) = match error {
         IronicError::Http(_) | IronicError::Server { .. } | IronicError::NoConductor { .. } => {
             (Level::Unknown, format!("check that {} runs and is reached from here", ironic.host()))

@@ -3,6 +3,7 @@
 mod ironic;
 mod netbox;
 mod permissions;
+mod vault;
 
 use serde::Serialize;
 
@@ -54,22 +55,30 @@ impl Check {
     }
 }
 
-/// Looks at NetBox (whether it answers, whose token it is, and every permission that is needed or too much, O12) and at every
-/// Ironic (its API versions, its login). `told` gets each line when it is known.
+/// Looks at the vault, at NetBox (whether it answers, whose token it is, and every permission that is needed or too much, O12)
+/// and at every Ironic (its API versions, its login). `told` gets each line when it is known.
 pub async fn doctor(settings: &Settings, told: &mut dyn FnMut(&Check)) -> Result<Vec<Check>, OpenError> {
     let vault = Vault::new(settings.vault.clone());
-    let token = vault.resolve_soon(&settings.netbox.token).await.map_err(|source| OpenError::Secret {
-        what: format!("the NetBox token ({})", settings.netbox.token),
-        source,
-    })?;
-    let netbox = NetBox::new(&settings.netbox, token)
-        .map_err(|source| OpenError::Client { what: format!("NetBox at {}", settings.netbox.url), source })?;
     let mut checks = Vec::new();
     let mut tell = |check: Check| {
         told(&check);
         checks.push(check);
     };
-    netbox::look(&netbox, &mut tell).await;
+    let open = vault::open(&vault, &mut tell).await;
+    let netbox = match vault.resolve(&settings.netbox.token).await {
+        Ok(token) => Some(
+            NetBox::new(&settings.netbox, token)
+                .map_err(|source| OpenError::Client { what: format!("NetBox at {}", settings.netbox.url), source })?,
+        ),
+        Err(error) => {
+            netbox::without_token(vault::unasked("netbox.token", &error), &mut tell);
+            None
+        }
+    };
+    vault::items(&vault, settings, netbox.as_ref(), open, &mut tell).await;
+    if let Some(netbox) = &netbox {
+        netbox::look(netbox, &mut tell).await;
+    }
     for (name, instance) in &settings.ironic {
         let ironic = Ironic::new(name, instance, &vault)
             .map_err(|source| OpenError::Client { what: format!("Ironic '{name}' at {}", instance.url), source })?;

@@ -24,11 +24,7 @@ pub(super) async fn look(netbox: &NetBox, tell: &mut dyn FnMut(Check)) {
     if let Err(error @ (NetBoxError::Token { .. } | NetBoxError::Http(_) | NetBoxError::Redirect { .. })) = &account {
         let (said, action) = words(netbox, error);
         let level = if matches!(error, NetBoxError::Http(_)) { Level::Unknown } else { Level::Fail };
-        tell(Check::to_mend(level, "netbox.token", said, action));
-        for Needed { object, .. } in &VIEW {
-            tell(not_looked_at(format!("netbox.view.{object}")));
-        }
-        tell(not_looked_at("netbox.change.dcim.device".to_owned()));
+        without_token(Check::to_mend(level, "netbox.token", said, action), tell);
         return;
     }
     // An older NetBox does not say whose token it is.
@@ -88,6 +84,15 @@ pub(super) async fn look(netbox: &NetBox, tell: &mut dyn FnMut(Check)) {
         let action = format!("look through the permissions of '{groups}' in NetBox");
         tell(Check::to_mend(Level::Unknown, "netbox.more.groups", message, action));
     }
+}
+
+/// The first line, where without it nothing more can be looked at.
+pub(super) fn without_token(first: Check, tell: &mut dyn FnMut(Check)) {
+    tell(first);
+    for Needed { object, .. } in &VIEW {
+        tell(not_looked_at(format!("netbox.view.{object}")));
+    }
+    tell(not_looked_at("netbox.change.dcim.device".to_owned()));
 }
 
 fn not_looked_at(check: String) -> Check {

@@ -11,7 +11,7 @@ use super::versions::{Call, Microversion, Spoken};
 use crate::clients::http::{Answer, Auth, Carrier, HttpClient, HttpError, HttpOptions, Method, Request};
 use crate::clients::keystone::Keystone;
 use crate::clients::rehearsal::Rehearsal;
-use crate::clients::vault::Vault;
+use crate::clients::vault::{Held, Vault};
 use crate::config::settings::{IronicAuth, IronicInstance};
 
 /// The header that asks for an API version, and that answers name the used one in.
@@ -30,7 +30,7 @@ pub struct Ironic {
 #[derive(Clone)]
 enum Login {
     None,
-    Basic { username: String, password: crate::config::settings::SecretRef, vault: Box<Vault> },
+    Basic { username: String, password: Box<Held> },
     Keystone(Box<Keystone>),
 }
 
@@ -43,7 +43,7 @@ impl Ironic {
         let login = match &settings.auth {
             IronicAuth::None => Login::None,
             IronicAuth::HttpBasic { username, password } => {
-                Login::Basic { username: username.clone(), password: password.clone(), vault: Box::new(vault.clone()) }
+                Login::Basic { username: username.clone(), password: Box::new(Held::new(vault, password)) }
             }
             IronicAuth::Keystone(auth) => Login::Keystone(Box::new(Keystone::new(auth, &options, vault)?)),
         };
@@ -101,13 +101,14 @@ impl Ironic {
     pub(super) async fn ask(&self, call: Call, request: Request) -> Result<Answer, IronicError> {
         let version = self.version_for(call).await?;
         let request = request.header(VERSION, &version.to_string());
-        let (auth, token) = self.auth().await?;
+        let (auth, used) = self.auth().await?;
         let mut answer = self.http.send(request.clone().auth(auth)).await?;
-        // An ended token and a wrong one look alike: one new login, one repetition. The refused request did nothing.
+        // An ended token and a wrong one look alike, as do a rotated password and a wrong one: one new login, one repetition.
+        // The refused request did nothing.
         if answer.status.as_u16() == 401
-            && let (Login::Keystone(keystone), Some(refused)) = (&self.login, token)
+            && let Some(refused) = used
+            && let Some(auth) = self.auth_beside(&refused).await?
         {
-            let auth = Auth::Header { name: "x-auth-token", value: keystone.renewed(&refused).await? };
             answer = self.http.send(request.auth(auth)).await?;
         }
         // Whatever it says, it says it in another version: a 404 may then mean that it knows no such thing at all.
@@ -164,17 +165,32 @@ impl Ironic {
         self.document(&answer).map(drop)
     }
 
+    /// Who asks, and the secret in it.
     async fn auth(&self) -> Result<(Auth, Option<SecretString>), IronicError> {
-        Ok(match &self.login {
-            Login::None => (Auth::None, None),
-            Login::Basic { username, password, vault } => {
-                (Auth::Basic { username: username.clone(), password: vault.resolve(password)? }, None)
-            }
-            Login::Keystone(keystone) => {
-                let token = keystone.token().await?;
-                (Auth::Header { name: "x-auth-token", value: token.clone() }, Some(token))
-            }
-        })
+        let secret = match &self.login {
+            Login::None => return Ok((Auth::None, None)),
+            Login::Basic { password, .. } => password.get().await?,
+            Login::Keystone(keystone) => keystone.token().await?,
+        };
+        Ok((self.auth_with(secret.clone()), Some(secret)))
+    }
+
+    /// The same with another secret than the one that was refused; `None` where there is no other.
+    async fn auth_beside(&self, refused: &SecretString) -> Result<Option<Auth>, IronicError> {
+        let secret = match &self.login {
+            Login::None => None,
+            Login::Basic { password, .. } => password.renewed(refused).await?,
+            Login::Keystone(keystone) => Some(keystone.renewed(refused).await?),
+        };
+        Ok(secret.map(|secret| self.auth_with(secret)))
+    }
+
+    fn auth_with(&self, secret: SecretString) -> Auth {
+        match &self.login {
+            Login::None => Auth::None,
+            Login::Basic { username, .. } => Auth::Basic { username: username.clone(), password: secret },
+            Login::Keystone(_) => Auth::Header { name: "x-auth-token", value: secret },
+        }
     }
 }
 

@@ -9,8 +9,8 @@ pub mod read;
 pub mod records;
 pub mod write;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -20,13 +20,14 @@ use url::Url;
 use self::error::NetBoxError;
 use super::http::{Answer, Auth, Carrier, HttpClient, HttpError, HttpOptions, Method, Request};
 use super::rehearsal::Rehearsal;
-use crate::config::settings::NetboxSettings;
+use super::vault::{Held, Vault};
+use crate::config::settings::{NetboxSettings, SecretRef};
 
 /// A NetBox, asked with one token. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct NetBox {
     pub(crate) http: HttpClient,
-    pub(crate) token: SecretString,
+    token: Token,
     /// Learned at the first tag that was added: this server ignores `add_tags`.
     ignores_add_tags: Arc<AtomicBool>,
 }
@@ -36,6 +37,35 @@ pub struct NetBox {
 pub struct Versioned<T> {
     pub record: T,
     pub etag: Option<String>,
+}
+
+/// The token as it was last read, and where it comes from.
+#[derive(Clone)]
+struct Token {
+    now: Arc<RwLock<SecretString>>,
+    /// `None`: it stays as it is.
+    source: Option<Held>,
+}
+
+impl Token {
+    fn now(&self) -> SecretString {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another token than the one that was refused, where the vault has one by now.
+    async fn beside(&self, refused: &SecretString) -> Option<SecretString> {
+        match self.source.as_ref()?.renewed(refused).await {
+            Ok(other) => {
+                let other = other?;
+                *self.now.write().unwrap_or_else(PoisonError::into_inner) = other.clone();
+                Some(other)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "NetBox refuses the token, and there is no other");
+                None
+            }
+        }
+    }
 }
 
 impl NetBox {
@@ -48,9 +78,15 @@ impl NetBox {
         base.set_path(path.strip_suffix("/api").unwrap_or(&path));
         Ok(NetBox {
             http: HttpClient::new("netbox", &base, &options)?,
-            token: authorization(&token),
+            token: Token { now: Arc::new(RwLock::new(token)), source: None },
             ignores_add_tags: Arc::new(AtomicBool::new(false)),
         })
+    }
+
+    /// The same client, which reads its token anew where NetBox refuses it: it may have been rotated.
+    pub fn renewing(mut self, vault: &Vault, token: &SecretRef) -> Self {
+        self.token.source = Some(Held::new(vault, token));
+        self
     }
 
     /// The same NetBox as a plan asks it: nothing is changed there (G14).
@@ -125,9 +161,18 @@ impl NetBox {
     }
 
     async fn send(&self, request: Request) -> Result<Answer, NetBoxError> {
-        let request = request.header("accept", "application/json").auth(Auth::Authorization(self.token.clone()));
-        let answer = self.http.send(request).await?;
-        error::check(answer, &self.http.host())
+        let request = request.header("accept", "application/json");
+        let token = self.token.now();
+        let with = |token: &SecretString| Auth::Authorization(authorization(token));
+        let answer = self.http.send(request.clone().auth(with(&token))).await?;
+        match error::check(answer, &self.http.host()) {
+            // The refused request did nothing.
+            Err(error @ NetBoxError::Token { .. }) => match self.token.beside(&token).await {
+                Some(other) => error::check(self.http.send(request.auth(with(&other))).await?, &self.http.host()),
+                None => Err(error),
+            },
+            outcome => outcome,
+        }
     }
 
     fn decode<T: DeserializeOwned>(&self, answer: Answer) -> Result<Versioned<T>, NetBoxError> {

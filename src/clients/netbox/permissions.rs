@@ -123,7 +123,8 @@ impl NetBox {
     pub async fn token_facts(&self) -> Result<Option<TokenFacts>, NetBoxError> {
         let query = vec![("limit".to_owned(), "200".to_owned())];
         let own: Rows<TokenFacts> = self.get("/api/users/tokens/", query).await?;
-        let text = self.token.expose_secret();
+        let token = self.token.now();
+        let text = token.expose_secret();
         let key = text.split_once("nbt_").and_then(|(_, rest)| rest.split_once('.')).map(|(key, _)| key);
         Ok(match key {
             Some(key) => own.results.into_iter().find(|token| token.key.as_deref() == Some(key)),

@@ -135,7 +135,7 @@ type Connection = tokio_postgres::Connection<tokio_postgres::Socket, super::tls:
 
 async fn connect(settings: &PostgresSettings, vault: &Vault) -> Result<(Client, Connection), Trouble> {
     let trouble = |fact: String, action: &str| Trouble { fact, action: action.to_owned() };
-    let password = vault.resolve_soon(&settings.password).await.map_err(|error| {
+    let password = vault.resolve(&settings.password).await.map_err(|error| {
         trouble(format!("the password of {} ({}): {error}", at(settings), settings.password), "provide that secret")
     })?;
     // Where there is no TLS, no certificate is believed.

@@ -81,7 +81,7 @@ pub(super) async fn run(
 }
 
 async fn prepare(settings: &WebhookSettings, vault: &Vault) -> Result<(TcpListener, SecretString), (String, String)> {
-    let secret = vault.resolve_soon(&settings.secret).await.map_err(|error| {
+    let secret = vault.resolve(&settings.secret).await.map_err(|error| {
         (format!("the webhook's secret ({}): {error}", settings.secret), "provide that secret".to_owned())
     })?;
     let listener = TcpListener::bind(settings.listen).await.map_err(|error| {
