@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use unicode_width::UnicodeWidthChar;
 
 use crate::domain::compare::Mark;
 use crate::domain::run_view::RunState;
@@ -228,7 +229,8 @@ pub fn to_ascii(text: &str) -> String {
             '›' | '»' => out.push('>'),
             '✓' => out.push('+'),
             '✗' => out.push('x'),
-            _ => out.push('?'),
+            // As many columns as it had: what stands behind it stays where it is.
+            c => out.extend(std::iter::repeat_n('?', c.width().unwrap_or(0))),
         }
     }
     out

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthChar;
+
+use crate::domain::text::neutralize;
 
 /// Which end of a text survives a cut. Names of hosts differ at their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,13 +14,24 @@ pub enum Keep {
     End,
 }
 
-/// Columns that a text takes.
+/// Columns that a text takes on the screen, where it is neutralized first.
 pub fn width(text: &str) -> usize {
-    text.width()
+    cells(&neutralize(text))
+}
+
+/// Columns of a neutralized text.
+fn cells(text: &str) -> usize {
+    text.chars().map(columns).sum()
+}
+
+/// Columns of one character of a neutralized text.
+pub fn columns(c: char) -> usize {
+    c.width().unwrap_or(0)
 }
 
 /// The text in at most `max` columns, with an ellipsis where something is cut.
 pub fn cut(text: &str, max: usize, keep: Keep) -> String {
+    let text = &*neutralize(text);
     if width(text) <= max {
         return text.to_owned();
     }
@@ -35,7 +48,7 @@ pub fn cut(text: &str, max: usize, keep: Keep) -> String {
             let mut left = max - 1;
             let mut from = text.len();
             for (at, c) in text.char_indices().rev() {
-                let w = c.width().unwrap_or(0);
+                let w = columns(c);
                 if w > left {
                     break;
                 }
@@ -54,11 +67,11 @@ pub fn pad(text: &str, max: usize, keep: Keep) -> String {
     out
 }
 
-/// The longest start of a text that takes at most `max` columns.
+/// The longest start of a neutralized text that takes at most `max` columns.
 pub fn prefix(text: &str, max: usize) -> &str {
     let mut left = max;
     for (at, c) in text.char_indices() {
-        let w = c.width().unwrap_or(0);
+        let w = columns(c);
         if w > left {
             return &text[..at];
         }
@@ -72,16 +85,19 @@ pub fn wrap(text: &str, max: usize) -> Vec<String> {
     if max == 0 {
         return Vec::new();
     }
+    let text = &*neutralize(text);
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ').filter(|w| !w.is_empty()) {
         let mut rest = word;
+        // Measured once: a word may have ten thousand characters.
+        let mut room = cells(rest);
         let gap = usize::from(used > 0);
-        if used + gap + width(rest) > max && used > 0 {
+        if used + gap + room > max && used > 0 {
             lines.push(String::new());
             used = 0;
         }
-        while width(rest) > max {
+        while room > max {
             // A character wider than the line can't be shown; one of them per line would never end.
             let part = prefix(rest, max);
             if part.is_empty() {
@@ -90,6 +106,7 @@ pub fn wrap(text: &str, max: usize) -> Vec<String> {
             let line = lines.last_mut().expect("there is always a last line");
             line.push_str(part);
             rest = &rest[part.len()..];
+            room -= cells(part);
             lines.push(String::new());
             used = 0;
         }
@@ -99,7 +116,7 @@ pub fn wrap(text: &str, max: usize) -> Vec<String> {
             used += 1;
         }
         line.push_str(rest);
-        used += width(rest);
+        used += room;
     }
     if lines.last().is_some_and(String::is_empty) {
         lines.pop();

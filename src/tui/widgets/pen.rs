@@ -65,8 +65,36 @@ impl Pen<'_> {
         let clean = neutralize(text);
         let clean = if self.skin.glyphs.ascii && !clean.is_ascii() { Cow::Owned(to_ascii(&clean)) } else { clean };
         let room = usize::from(row.width - at);
-        let (x, _) = self.buf.set_stringn(row.x + at, row.y, &clean, room, style);
+        self.part(row.x + at, row.y);
+        let x = self.put(row.x + at, row.y, &clean, room, style);
         x - row.x
+    }
+
+    /// Puts a neutralized text into cells, a cell or two for each character as terminals count them: not by what reads as
+    /// one sign, which may be any number of characters and columns.
+    fn put(&mut self, from: u16, y: u16, text: &str, room: usize, style: Style) -> u16 {
+        let end = from.saturating_add(u16::try_from(room).unwrap_or(u16::MAX));
+        let mut x = from;
+        let mut last = None;
+        for c in text.chars() {
+            let wide = text::columns(c) as u16;
+            if wide == 0 {
+                if let Some(cell) = last.and_then(|at| self.buf.cell_mut((at, y))) {
+                    let with_mark = format!("{}{c}", cell.symbol());
+                    cell.set_symbol(&with_mark);
+                }
+                continue;
+            }
+            if x.saturating_add(wide) > end {
+                break;
+            }
+            self.buf[(x, y)].set_char(c).set_style(style);
+            for behind in x + 1..x + wide {
+                self.buf[(behind, y)].set_symbol(" ").set_style(style);
+            }
+            (last, x) = (Some(x), x + wide);
+        }
+        x
     }
 
     /// Writes pieces one after the other.
@@ -108,11 +136,25 @@ impl Pen<'_> {
         let style = self.skin.theme.style(meaning);
         let area = area.intersection(self.buf.area);
         for y in area.top()..area.bottom() {
+            self.part(area.left(), y);
+            self.part(area.right(), y);
             for x in area.left()..area.right() {
                 let cell = &mut self.buf[(x, y)];
                 cell.reset();
                 cell.set_style(style);
             }
+        }
+    }
+
+    /// Takes away a character of two columns whose second half is about to be written over: what stays of it would push
+    /// everything behind it.
+    fn part(&mut self, x: u16, y: u16) {
+        let Some(before) = x.checked_sub(1) else { return };
+        if x < self.buf.area.right()
+            && let Some(cell) = self.buf.cell_mut((before, y))
+            && text::width(cell.symbol()) > 1
+        {
+            cell.set_symbol(" ");
         }
     }
 
@@ -127,6 +169,7 @@ impl Pen<'_> {
         let style = Style { bg: None, ..self.skin.theme.style(meaning) };
         let row = row.intersection(self.buf.area);
         for y in row.top()..row.bottom() {
+            self.part(row.left(), y);
             for x in row.left()..row.right() {
                 self.buf[(x, y)].set_symbol(sign).set_style(style);
             }
