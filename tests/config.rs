@@ -55,6 +55,7 @@ fn the_example_is_right_as_it_stands_and_with_every_key_switched_on() {
     assert_eq!(as_is.sites["osl1"].bmc, without);
     assert_eq!(as_is.vault.bmc_item, on.vault.bmc_item);
     assert_eq!((&on.console.theme, on.console.mouse), (&Some("dark".to_owned()), as_is.console.mouse));
+    assert_eq!(as_is.console.on_end, on.console.on_end);
     assert_eq!(on.console.keys["retry+inspect"], ["ctrl-f", "f"]);
     muster::tui::keymap::Keymap::with(on.console.keys.clone()).unwrap();
     assert_eq!(on.ironic.len(), 4);

@@ -133,6 +133,12 @@ fn console_page() -> String {
          ![Two runs side by side](../snapshots/compare_100x32_dark.png)\n\n\
          A paste never starts, cancels or ends anything: with bracketed paste it goes to a field or nowhere, and without it keys that\n\
          come faster than hands are recognised, so that what starts, cancels or ends something is not done.\n\n\
+         A barcode scanner in place of hands selects the device whose serial or asset tag it reads, in the fleet, among the stops and in a\n\
+         run ([rack.md](rack.md)). `P` asks what is to become of a host's power.\n\n\
+         When a run ends that you started, or that is open, the terminal rings: `on_end` under `[console]` says `bell`, `osc9` (a\n\
+         notification of the desktop with a sentence, where the terminal knows it), `both` or `none`. Runs that end within five seconds are\n\
+         told as one. Inside tmux a notification needs `set -g allow-passthrough on`; a bell is shown as tmux is told to show bells.\n\n\
+         [tour.md](tour.md) is a first walk through all this, in the demo.\n\n\
          ## Keys\n\nThis page is made from the table in `src/tui/action.rs` (`MUSTER_UPDATE_DOCS=1 cargo test --test docs`).\n",
     );
     let everywhere = |d: &Def| {
@@ -146,6 +152,7 @@ fn console_page() -> String {
     keys(&mut page, "The runs of a host", |d| d.works_in(Where::History) && !everywhere(d));
     keys(&mut page, "Two runs side by side", |d| d.works_in(Where::Compare) && !everywhere(d));
     keys(&mut page, "Launch dialog", |d| d.works_in(Where::Launch) && !everywhere(d));
+    keys(&mut page, "Power dialog", |d| d.works_in(Where::Power) && !everywhere(d) && !d.works_in(Where::Launch));
     keys(&mut page, "Questions", |d| d.works_in(Where::Confirm) && !everywhere(d));
     page.push_str(
         "\n## Filter\n\nWords find letters in their order (`b39` finds `gpu-b07-39`), `key:value` looks in one column, `!` in front inverts either,\n\

@@ -519,8 +519,9 @@ fn what_waits_for_a_person_is_walked_rack_by_rack_and_leaves_when_it_is_done() {
     update(&mut model, Event::Record(story.records[0].clone()));
     assert_eq!(model.target().unwrap().device.name, "gpu-b07-29");
     assert!(!screen(&model).contains("with hands at the rack"), "{}", screen(&model));
-    // Another place has its own.
+    // Another place has its own. The way back leads to the host of the last stop.
     press(&mut model, "esc");
+    assert_eq!(selected(&model), "gpu-b07-29");
     go(&mut model, "gpu-b06-40");
     press(&mut model, "w");
     assert_shows(&model, "nothing waits for a person here");

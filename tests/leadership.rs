@@ -4,7 +4,6 @@
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/binary.rs"]
 mod binary;
-#[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/pty.rs"]
 mod pty;
 

@@ -20,13 +20,24 @@ fn demo(arguments: &[&str]) -> (Pty, TempDir) {
 
 fn demo_in(columns: u16, rows: u16, arguments: &[&str], variables: &[(&str, &str)]) -> (Pty, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let mut all = vec!["demo"];
+    let mut all = vec!["demo", "--fresh"];
     all.extend(arguments);
     let mut command = command(&binary(), &all, folder.path());
     for (name, value) in variables {
         command.env(name, value);
     }
     (Pty::start(command, columns, rows), folder)
+}
+
+/// Cells of the screen that have a colour.
+fn colours(pty: &Pty) -> usize {
+    pty.look(|s| {
+        let cells = (0..32).flat_map(|row| (0..100).map(move |column| (row, column)));
+        cells
+            .filter_map(|(r, c)| s.cell(r, c))
+            .filter(|c| c.fgcolor() != Color::Default || c.bgcolor() != Color::Default)
+            .count()
+    })
 }
 
 /// Goes to a host by the palette.
@@ -57,8 +68,9 @@ fn the_demo_shows_its_fleet_and_gives_the_terminal_back() {
     pty.shows("all sites");
     pty.shows("gpu-");
     assert!(pty.look(|s| s.alternate_screen() && s.hide_cursor() && s.bracketed_paste()));
-    let text = pty.text();
-    assert!(text.contains("osl1") && text.contains("ams2"), "{text}");
+    // A frame may be looked at while it is drawn.
+    pty.shows("osl1");
+    pty.shows("ams2");
     pty.keys("q");
     assert!(pty.ended().success());
     pty.wait("the terminal given back", |s| !s.alternate_screen());
@@ -96,7 +108,7 @@ fn every_size_shows_what_fits_and_growing_back_restores_it() {
     assert!(pty.ended().success());
 }
 
-/// Proves: U2, U3, U4
+/// Proves: U2, U3, U4, U10
 #[test]
 fn a_staged_host_is_enrolled_by_two_keys_and_the_view_follows_it_to_the_end() {
     let (mut pty, _folder) = demo(&["--speed", "30"]);
@@ -107,8 +119,10 @@ fn a_staged_host_is_enrolled_by_two_keys_and_the_view_follows_it_to_the_end() {
     pty.keys("\r");
     pty.shows("running");
     pty.shows("link guard");
+    assert!(!pty.written().contains('\u{7}'));
     pty.shows("succeeded");
     pty.shows("by jo");
+    pty.wait("the bell", |_| pty.written().contains('\u{7}'));
     pty.keys("q");
     pty.shows("✓ enrolled");
     pty.keys("q");
@@ -190,7 +204,7 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_brings_the_console_back() {
     shell.env("PS1", "shell> ");
     let mut pty = Pty::start(shell, 100, 32);
     pty.shows("shell>");
-    pty.burst(&format!("{} demo\r", binary().display()));
+    pty.burst(&format!("{} demo --fresh\r", binary().display()));
     pty.wait("the console", |s| s.alternate_screen() && s.contents().contains("gpu-"));
     pty.keys("\u{1a}");
     pty.wait("the shell", |s| !s.alternate_screen() && !s.hide_cursor());
@@ -209,18 +223,43 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_brings_the_console_back() {
     pty.ended();
 }
 
+/// A stop from outside, of which a console that reads keys alone would hear nothing.
+///
+/// Proves: U7
+#[test]
+fn a_stop_signal_gives_the_terminal_back_and_going_on_takes_it_again() {
+    let (mut pty, _folder) = demo(&[]);
+    pty.shows("gpu-");
+    let id = pty.child.process_id().unwrap();
+    let stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+    };
+    pty.signal("TSTP");
+    pty.wait("the terminal given back", |s| !s.alternate_screen() && !s.hide_cursor());
+    pty.wait("the stop", |_| stopped());
+    assert!(is_cooked(&pty) && pty.is_given_back(), "{}", pty.modes());
+    pty.signal("CONT");
+    pty.wait("the console again", |s| s.alternate_screen() && s.contents().contains("gpu-"));
+    assert!(!is_cooked(&pty));
+    // One that cannot be heard leaves everything as it is; what the shell did meanwhile is undone afterwards.
+    pty.signal("STOP");
+    pty.wait("the stop", |_| stopped());
+    pty.cook();
+    pty.signal("CONT");
+    pty.wait("raw keys again", |_| !is_cooked(&pty));
+    pty.keys("?");
+    pty.shows("keys of the fleet");
+    pty.keys("\u{1b}");
+    pty.wait("the help gone", |s| !s.contents().contains("keys of the fleet"));
+    pty.keys("q");
+    assert!(pty.ended().success());
+    assert!(is_cooked(&pty) && pty.is_given_back());
+}
+
 /// Case: C-46. Proves: U6
 #[test]
 fn no_color_takes_the_colours_and_the_locale_takes_the_glyphs() {
-    let colours = |pty: &Pty| {
-        pty.look(|s| {
-            let cells = (0..32).flat_map(|row| (0..100).map(move |column| (row, column)));
-            cells
-                .filter_map(|(r, c)| s.cell(r, c))
-                .filter(|c| c.fgcolor() != Color::Default || c.bgcolor() != Color::Default)
-                .count()
-        })
-    };
     let (mut pty, _folder) = demo_in(100, 32, &[], &[("NO_COLOR", "1")]);
     pty.shows("▾ osl1");
     assert_eq!(colours(&pty), 0);
@@ -349,7 +388,8 @@ fn a_failure_half_way_through_taking_the_terminal_gives_back_what_was_taken() {
 fn a_console_that_hears_no_hangup_ends_all_the_same_and_does_not_spin() {
     let folder = tempfile::tempdir().unwrap();
     // The shell leads the session and ignores the hangup; the console is in a session of its own and hears of none.
-    let script = format!("exec 3<&0; trap '' HUP; setsid {} demo <&3 & echo pid $! >pid; wait", binary().display());
+    let script =
+        format!("exec 3<&0; trap '' HUP; setsid {} demo --fresh <&3 & echo pid $! >pid; wait", binary().display());
     let mut pty = Pty::start(command(Path::new("/bin/sh"), &["-c", &script], folder.path()), 100, 32);
     pty.wait("the console", |s| s.alternate_screen() && s.contents().contains("gpu-"));
     let text = std::fs::read_to_string(folder.path().join("pid")).unwrap();
@@ -386,6 +426,14 @@ fn a_console_that_is_terminated_loses_no_run_and_the_next_one_goes_on_with_it() 
     };
     let mut pty = console();
     pty.shows("gpu-b06-31");
+    assert!(colours(&pty) > 0);
+    pty.keys(":");
+    pty.shows("command");
+    pty.burst("theme mono");
+    pty.shows("▌ theme mono");
+    std::thread::sleep(Duration::from_millis(100));
+    pty.keys("\r");
+    pty.wait("the theme", |s| !s.contents().contains("┏"));
     go(&mut pty, "gpu-b06-31");
     pty.keys("e");
     pty.shows("enter starts gpu-b06-31");
@@ -396,6 +444,7 @@ fn a_console_that_is_terminated_loses_no_run_and_the_next_one_goes_on_with_it() 
     assert!(is_cooked(&pty) && pty.is_given_back());
     let mut pty = console();
     pty.shows("gpu-b06-31");
+    assert_eq!(colours(&pty), 0, "the theme that was chosen is kept");
     go(&mut pty, "gpu-b06-31");
     pty.keys("\r");
     pty.shows("succeeded");
@@ -404,4 +453,38 @@ fn a_console_that_is_terminated_loses_no_run_and_the_next_one_goes_on_with_it() 
     pty.ended();
     server.kill().unwrap();
     server.wait().unwrap();
+}
+
+/// A scanner's keys, on the program that other keys run: a code of the demo's first rack, one of nobody, and a lone key.
+///
+/// Case: C-45. Proves: U6, U10
+#[test]
+fn a_scanner_selects_a_device_and_presses_no_key() {
+    let (mut pty, _folder) = demo(&[]);
+    pty.shows("gpu-a11-36");
+    go(&mut pty, "gpu-a11-36");
+    let serial = pty.text().split("serial ").nth(1).map(|rest| rest.split_whitespace().next().unwrap().to_owned());
+    let serial = serial.unwrap_or_else(|| panic!("no serial on the screen:\n{}", pty.text()));
+    go(&mut pty, "gpu-a11-34");
+    pty.burst(&format!("{}\r", serial.to_lowercase()));
+    pty.wait("the scanned host", |s| {
+        s.contents().lines().rev().take(6).any(|l| l.trim_start().starts_with("gpu-a11-36"))
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    // One that scans `x`, `e` and Enter, in bytes that come one by one.
+    for byte in ["x", "e", "-", "9", "\r"] {
+        pty.burst(byte);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    pty.shows("no device with serial or asset tag 'xe-9'");
+    assert!(!pty.text().contains("┏"), "{}", pty.text());
+    std::thread::sleep(Duration::from_millis(100));
+    pty.keys("?");
+    pty.shows("keys of the fleet");
+    pty.keys("\u{1b}");
+    pty.wait("the help gone", |s| !s.contents().contains("keys of the fleet"));
+    pty.keys("\u{1b}");
+    pty.wait("the message gone", |s| !s.contents().contains("no device with"));
+    pty.keys("q");
+    assert!(pty.ended().success());
 }

@@ -89,6 +89,9 @@ pub struct Demo {
     /// ASCII glyphs and borders only.
     #[arg(long)]
     pub ascii: bool,
+    /// Begin with a site where nothing was run yet.
+    #[arg(long)]
+    pub fresh: bool,
 }
 
 #[derive(Debug, Args)]
@@ -439,6 +442,8 @@ mod tests {
             RetryForced => Some("muster runs retry 3f2a --force-inspection --json"),
             Cancel => Some("muster runs cancel 3f2a --json"),
             Locate => Some("muster locate gpu-1 toggle --json"),
+            Power => Some("muster power gpu-1 --json"),
+            SetPower => Some("muster power gpu-1 cycle --deployed gpu-1 --json"),
             Sync => Some("muster inventory sync --json"),
             // What these show is read by commands.
             Enter => Some("muster runs show 3f2a --json"),
@@ -452,6 +457,8 @@ mod tests {
             Up | Down | Left | Right | First | Last | HalfUp | HalfDown | Back | NextPane | PrevPane | Mark => None,
             KeepFilter | NextMatch | PrevMatch | Log | Palette | RunCommand | Help | Toggle | Choose | Other => None,
             Redraw | Suspend | Quit | Exit | Themes | Sort | SortBack => None,
+            // The lab's own: POST /faults at its control interface.
+            Mend => None,
         }
     }
 

@@ -1,15 +1,29 @@
 //! `muster demo` and `muster lab`: the embedded lab, with the console on it or alone.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinHandle;
 
 use super::args::{Demo, Lab};
 use super::exit::{Ending, Exit};
 use super::{leave, log, open, output};
+use crate::app::{App, FeedEvent};
 use crate::config;
+use crate::domain::event::{Body, Event};
+use crate::domain::request::EnrollParams;
+use crate::lab::faults::{Fault, OfDevice};
+use crate::lab::world::World;
 use crate::lab::{self, scenario::Scenario};
-use crate::tui;
+use crate::tui::{self, event::Refused};
+
+/// So much faster than the demo's present its past goes by.
+const PAST_SPEED: f64 = 20.0;
+/// A machine that is too busy for that gets on with the present.
+const PAST_WITHIN: Duration = Duration::from_secs(60);
 
 /// The console on the lab. Everything of it is in a temporary folder that goes with the process.
 pub async fn demo(command: Demo) -> Result<Exit, Ending> {
@@ -30,12 +44,73 @@ pub async fn demo(command: Demo) -> Result<Exit, Ending> {
         site: None,
         title: Some(title),
         user: open::operator(),
+        on_end: config::settings::OnEnd::default(),
+        memory: None,
+        hands: Some(hands(lab.world().clone())),
     };
     let app = open::app(settings, &folder.0.join("state")).await?;
+    let past =
+        (!command.fresh).then(|| tokio::spawn(past(app.clone(), lab.world().clone(), found_faulty(&lab), speed)));
     let shown = tui::run(app.clone(), options).await;
+    past.iter().for_each(JoinHandle::abort);
     leave::leave(app).await;
     drop(lab);
     shown.map(|()| Exit::Done).map_err(|e| Ending::failed(e.to_string()))
+}
+
+/// The host that somebody tried to enroll before: the first one with cables in wrong places.
+fn found_faulty(lab: &lab::Lab) -> Option<String> {
+    let is_cabling = |fault: &&Fault| matches!(fault, Fault::SwappedCables(_) | Fault::CableMoved(_));
+    lab.scenario().faults.iter().find(is_cabling)?.device().map(str::to_owned)
+}
+
+/// What happened at the site before anybody opened the console: an enrollment that found a fault. It is a run like any other;
+/// only the lab's time flies until it has ended.
+async fn past(app: App, world: World, host: Option<String>, speed: f64) {
+    let Some(host) = host else { return };
+    world.clock().set_speed((speed * PAST_SPEED).min(10_000.0));
+    let ran = tokio::time::timeout(PAST_WITHIN, tried(&app, &host)).await;
+    world.clock().set_speed(speed);
+    match ran {
+        Ok(Ok(())) => {}
+        Ok(Err(why)) => tracing::warn!(%host, why, "the demo has no past"),
+        Err(_) => tracing::warn!(%host, "the demo's past takes long, and goes on at the speed of the present"),
+    }
+}
+
+/// Enrolls a host to the end, as somebody else did.
+async fn tried(app: &App, host: &str) -> Result<(), String> {
+    app.sync_now().await.map_err(|error| error.to_string())?;
+    let mut feed = app.feed();
+    let run = app.submit(host, EnrollParams::default(), "eve").await.map_err(|error| error.to_string())?;
+    loop {
+        match feed.recv().await {
+            Ok(FeedEvent::Record(record))
+                if record.run == run && matches!(record.body, Body::Journal(Event::Finished { .. })) =>
+            {
+                return Ok(());
+            }
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+/// The hands of the demo: there is no rack to walk to.
+fn hands(world: World) -> tui::Hands {
+    tui::Hands(Arc::new(move |host: &str| {
+        if world.machine(host).is_none() {
+            return Err(Refused {
+                code: "host_unknown".to_owned(),
+                message: format!("the demo has no '{host}'"),
+                action: "choose a host of the demo".to_owned(),
+            });
+        }
+        world.add_fault(Fault::CablesMended(OfDevice { device: host.to_owned(), at_s: None }));
+        Ok(format!(
+            "the cables of {host} are plugged in as NetBox has them; now repeat its run with a fresh inspection"
+        ))
+    }))
 }
 
 /// The lab alone, until it is told to stop. Prints one line when it is ready.

@@ -98,6 +98,9 @@ pub async fn console(place: &Place) -> Result<Exit, Ending> {
         site: place.site.clone(),
         title: None,
         user: operator(),
+        on_end: settings.console.on_end,
+        memory: Some(state.clone()),
+        hands: None,
     };
     let app = app(settings, &state).await?;
     let shown = tui::run(app.clone(), options).await;

@@ -11,7 +11,7 @@ use toml::de::DeTable;
 use super::error::{ConfigError, ConfigErrors};
 use super::nearest::nearest;
 use super::settings::{
-    Cadences, ConsoleSettings, Limits, NetboxFields, NetboxSettings, PushSettings, Settings, SiteSettings,
+    Cadences, ConsoleSettings, Limits, NetboxFields, NetboxSettings, OnEnd, PushSettings, Settings, SiteSettings,
 };
 use super::shape::Shape;
 use super::table::{Doc, Section, shown};
@@ -327,15 +327,17 @@ fn metrics(t: Section<'_>) -> Option<SocketAddr> {
 }
 
 fn default_console() -> ConsoleSettings {
-    ConsoleSettings { theme: None, ascii: false, mouse: true, keys: BTreeMap::new() }
+    ConsoleSettings { theme: None, ascii: false, mouse: true, on_end: OnEnd::default(), keys: BTreeMap::new() }
 }
 
 fn console(t: Section<'_>) -> ConsoleSettings {
     let default = default_console();
+    let on_end = [("none", OnEnd::None), ("bell", OnEnd::Bell), ("osc9", OnEnd::Osc9), ("both", OnEnd::Both)];
     let console = ConsoleSettings {
         theme: t.optional_text("theme"),
         ascii: t.flag_or("ascii", default.ascii),
         mouse: t.flag_or("mouse", default.mouse),
+        on_end: t.item("on_end").and_then(|item| item.choice(&on_end)).unwrap_or(default.on_end),
         keys: t.section("keys").map(|keys| keys.lists_by_name()).unwrap_or_default(),
     };
     t.finish();

@@ -357,12 +357,25 @@ impl Limits {
     }
 }
 
+/// How the console tells that a run has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnEnd {
+    None,
+    /// BEL: the terminal rings, flashes, or marks its window.
+    #[default]
+    Bell,
+    /// A notification of the desktop, with a sentence, where the terminal knows OSC 9.
+    Osc9,
+    Both,
+}
+
 /// `[console]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleSettings {
     pub theme: Option<String>,
     pub ascii: bool,
     pub mouse: bool,
+    pub on_end: OnEnd,
     /// Keys by the names of actions, in place of those that the console comes with.
     pub keys: BTreeMap<String, Vec<String>>,
 }

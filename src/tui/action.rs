@@ -44,6 +44,12 @@ pub enum Action {
     RetryForced,
     Cancel,
     Locate,
+    /// Opens the power dialog.
+    Power,
+    /// Does what the power dialog has chosen.
+    SetPower,
+    /// Puts right at the host what is wrong there: only where the console has hands of its own.
+    Mend,
     Copy,
     ShowAll,
     Log,
@@ -81,12 +87,13 @@ pub enum Where {
     Help,
     Launch,
     Plan,
+    Power,
     Confirm,
     Palette,
 }
 
 impl Where {
-    pub const ALL: [Where; 13] = [
+    pub const ALL: [Where; 14] = [
         Where::Fleet,
         Where::Run,
         Where::Walk,
@@ -98,6 +105,7 @@ impl Where {
         Where::Help,
         Where::Launch,
         Where::Plan,
+        Where::Power,
         Where::Confirm,
         Where::Palette,
     ];
@@ -116,6 +124,7 @@ impl Where {
             Where::Help => "the help",
             Where::Launch => "the launch dialog",
             Where::Plan => "the plan",
+            Where::Power => "the power dialog",
             Where::Confirm => "a question",
             Where::Palette => "the palette",
         }
@@ -131,7 +140,8 @@ pub struct Def {
     /// As `keymap` reads them; the first one is the one that is shown.
     pub keys: &'static [&'static str],
     pub places: &'static [Where],
-    /// Starts, stops or ends something: never done by keys that come faster than hands (C-45).
+    /// Starts, stops or ends something, or reaches outside of the console: never done by keys that come faster than hands
+    /// (C-45), those of a scanner among them.
     pub acts: bool,
     pub in_palette: bool,
     /// Stands in the footer, in the order of the table.
@@ -149,8 +159,8 @@ const VIEWS: &[Where] = &[Fleet, Run, Walk, Rack, History, Compare, Log];
 /// Where one host is what keys act on.
 const HOSTS: &[Where] = &[Fleet, Run, Walk, Rack];
 const EVERYWHERE: &[Where] =
-    &[Fleet, Run, Walk, Rack, History, Compare, Log, Filter, Help, Launch, Plan, Confirm, Palette];
-const SCROLLS: &[Where] = &[Fleet, Run, Walk, Rack, History, Compare, Log, Help, Launch, Plan];
+    &[Fleet, Run, Walk, Rack, History, Compare, Log, Filter, Help, Launch, Plan, Where::Power, Confirm, Palette];
+const SCROLLS: &[Where] = &[Fleet, Run, Walk, Rack, History, Compare, Log, Help, Launch, Plan, Where::Power];
 const TYPED: &[Where] = &[Palette, Filter];
 
 const fn def(
@@ -187,9 +197,11 @@ pub const TABLE: &[Def] = &[
     def(Action::Enroll, "enroll", "enroll the marked hosts, or the selected one", &["e"], HOSTS).palette().footer(),
     def(Action::Plan, "plan", "what would be read, written and waited for", &["p"], &[Fleet, Run, Walk, Rack, Launch]).footer(),
     def(Action::RetryForced, "retry+inspect", "repeat the run with a fresh inspection", &["f"], HOSTS).acts().palette().footer(),
+    def(Action::Mend, "mend", "in the demo: plug the host's cables in where they belong", &["M"], HOSTS).acts().palette().footer(),
     def(Action::Retry, "retry", "repeat the run with the same switches", &["r"], HOSTS).acts().palette().footer(),
     def(Action::Cancel, "cancel", "cancel the run under way, after a question", &["x"], &[Fleet, Run, Rack]).palette().footer(),
     def(Action::Locate, "locator", "light the host's locator LED, or put it out", &["L"], HOSTS).acts().palette(),
+    def(Action::Power, "power", "switch the host on or off, after a question", &["P"], HOSTS).acts().palette(),
     def(Action::Mark, "mark", "mark the host for a batch, or take the mark off", &["space"], &[Fleet, Rack]).footer(),
     def(Action::Mark, "mark run", "mark the run to put it beside another, or take the mark off", &["space"], &[History]).footer(),
     def(Action::Compare, "compare", "the two marked runs side by side; unmarked, the selected one and the one before", &["c"], &[History]).palette().footer(),
@@ -209,8 +221,8 @@ pub const TABLE: &[Def] = &[
     def(Action::ForwardPhase, "forward phase", "on to where the next phase began", &["}"], &[Run]),
     def(Action::Walk, "for you", "what waits for a person, rack by rack", &["w"], &[Fleet, Run, Rack]).palette().footer(),
     def(Action::History, "history", "the host's runs: when, how each ended, how long it took", &["H"], HOSTS).palette().footer(),
-    def(Action::Export, "export", "write the run's whole story into a file", &["E"], &[Run]).palette().footer(),
-    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], &[Fleet, Run, Walk, Rack, Compare]).palette().footer(),
+    def(Action::Export, "export", "write the run's whole story into a file", &["E"], &[Run]).acts().palette().footer(),
+    def(Action::Copy, "copy", "copy the sentence, the diff or the events to your clipboard", &["y"], &[Fleet, Run, Walk, Rack, Compare]).acts().palette().footer(),
     def(Action::Sync, "sync", "ask NetBox and Ironic now", &["ctrl-r"], VIEWS),
     def(Action::Log, "log", "show what the program writes to its log", &["v"], HOSTS).palette(),
     def(Action::Palette, "command", "do anything by its name", &[":"], VIEWS).footer(),
@@ -218,6 +230,7 @@ pub const TABLE: &[Def] = &[
     def(Action::Help, "help", "keys that work here, signs and codes on the screen", &["?"], VIEWS).palette().footer(),
     def(Action::Toggle, "switch", "flip the switch, one attempt more", &["space"], &[Launch]).footer(),
     def(Action::Start, "start", "start the hosts that may go", &["enter"], &[Launch, Plan]).acts().footer(),
+    def(Action::SetPower, "go on", "do what is chosen; what interrupts the host asks first", &["enter"], &[Where::Power]).acts().footer(),
     def(Action::Choose, "choose", "do what the focused button says", &["enter"], &[Confirm]).acts().footer(),
     def(Action::Other, "other button", "focus the other button", &["tab", "left", "right", "h", "l", "shift-tab"], &[Confirm]).footer(),
     def(Action::RunCommand, "run", "run the command", &["enter"], &[Palette]).acts().footer(),
@@ -265,6 +278,7 @@ pub fn here(model: &Model) -> Where {
         Some(Popup::Help { .. }) => Help,
         Some(Popup::Launch(_)) => Launch,
         Some(Popup::Plan(_)) => Plan,
+        Some(Popup::Power(_)) => Where::Power,
         Some(Popup::Confirm(_)) => Confirm,
         Some(Popup::Palette(_)) => Palette,
         None if model.screens.is_empty() && model.fleet.filtering => Filter,
@@ -312,6 +326,24 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
             },
         },
         Action::Locate if model.target().is_none() => no_host(),
+        Action::Power => match model.target() {
+            None => no_host(),
+            Some(host) => {
+                let live = host.last_run.as_ref().filter(|last| last.is_live())?;
+                let (run, name) = (live.run.short(), &host.device.name);
+                Some(format!("run {run} is at work on {name}: its power is left alone until that has ended"))
+            }
+        },
+        Action::SetPower => match &model.popup {
+            Some(Popup::Power(power)) => power.obstacle(),
+            _ => None,
+        },
+        Action::Mend if !model.hands => Some("only the demo has hands of its own".to_owned()),
+        Action::Mend => match model.target() {
+            None => no_host(),
+            Some(host) if !host.needs_hands() => Some(format!("nothing at {} waits for hands", host.device.name)),
+            Some(_) => None,
+        },
         Action::History => match model.target() {
             None => no_host(),
             Some(host) if host.last_run.is_none() => {
@@ -369,6 +401,11 @@ pub fn reason_against(model: &Model, action: Action) -> Option<String> {
     }
 }
 
+/// Whether a console has the action at all: none is shown that belongs to another kind of console.
+pub fn is_here(model: &Model, def: &Def) -> bool {
+    def.action != Action::Mend || model.hands
+}
+
 /// Why there is no host to act on.
 fn no_host(model: &Model) -> String {
     let racked = model.rack_screen().and_then(|screen| screen.device());
@@ -392,7 +429,7 @@ pub fn footer(model: &Model) -> Vec<&'static Def> {
         here == Fleet && model.fleet.filter.is_empty() && model.fleet.marks.is_empty() && model.toasts.is_empty();
     TABLE
         .iter()
-        .filter(|d| d.in_footer && d.works_in(here) && reason_against(model, d.action).is_none())
+        .filter(|d| d.in_footer && d.works_in(here) && is_here(model, d) && reason_against(model, d.action).is_none())
         .filter(|d| !(d.action == Action::Back && nothing_to_leave))
         .filter(|d| !(d.action == Action::Quit && here != Fleet))
         .collect()
@@ -427,6 +464,10 @@ mod tests {
             Action::Retry,
             Action::RetryForced,
             Action::Locate,
+            Action::Power,
+            Action::SetPower,
+            Action::Mend,
+            Action::Copy,
             Action::Start,
             Action::Choose,
             Action::Quit,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::place::Place;
 use crate::domain::ids::RunId;
+use crate::domain::rack::PowerWish;
 use crate::domain::request::EnrollParams;
 
 /// Something to be done outside the model.
@@ -40,6 +41,25 @@ pub enum Effect {
     Locate {
         host: String,
     },
+    /// Look how a host's power stands and who lives on it; it comes as `Event::PowerLooked`.
+    LookPower {
+        host: String,
+    },
+    /// Change a host's power; what came of it comes as `Event::Answered`. A person has said yes where that is needed, and
+    /// typed the host's name where there is one.
+    Power {
+        host: String,
+        wish: PowerWish,
+        typed: Option<String>,
+    },
+    /// Let the demo's hands mend what is wrong at a host.
+    Mend {
+        host: String,
+    },
+    /// Tell whoever is not looking, as the configuration says how.
+    Tell(String),
+    /// Begin the next console with this theme.
+    KeepTheme(String),
     /// Read a rack with all that stands in it; it comes as `Event::Rack`.
     LoadRack(Place),
     /// Read a run from its first record on.
@@ -62,6 +82,8 @@ pub enum Effect {
     Redraw,
     /// Give the terminal back and stop until the shell brings the program to the front again.
     Suspend,
+    /// Take the terminal anew: it was the shell's meanwhile.
+    TakeAgain,
     /// Give the terminal back and end.
     Quit,
 }

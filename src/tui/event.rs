@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::model::history::Past;
 use super::model::host::{Host, SystemHealth};
 use super::model::place::Place;
+use super::model::power::Looked;
 use crate::app::Role;
 use crate::domain::elevation::Elevation;
 use crate::domain::event::RunRecord;
@@ -96,8 +97,17 @@ pub enum Event {
         params: EnrollParams,
         plan: Result<Plan, Refused>,
     },
+    /// How a host's power stands, and who lives on it.
+    PowerLooked {
+        host: String,
+        looked: Looked,
+    },
     /// What became of something else that was asked for.
     Answered(Result<String, Refused>),
+    /// Somebody wants the program to stop for now (SIGTSTP from outside: a Ctrl-Z in the terminal is a key).
+    Stopped,
+    /// The program goes on after it was stopped, by itself or without being asked.
+    Resumed,
     /// The terminal or the system wants the program to end.
     Ended(Ending),
 }

@@ -9,6 +9,7 @@ mod input;
 pub mod keymap;
 pub mod layout;
 mod log_layer;
+mod memory;
 pub mod model;
 mod outside;
 mod runtime;
@@ -21,4 +22,4 @@ pub mod view;
 pub mod widgets;
 
 pub use log_layer::{LogLayer, log_layer};
-pub use runtime::{TuiError, TuiOptions, run};
+pub use runtime::{Hands, TuiError, TuiOptions, run};

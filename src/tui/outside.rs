@@ -15,10 +15,11 @@ use super::event::{Event, Refused};
 use super::model::history::Past;
 use super::model::host::{Host, LastRun, SystemHealth};
 use super::model::place::{NO_LOCATION, Place};
-use crate::app::{App, Fleet, FleetRow, Name, RunSummary, Sorted, SubmitError};
+use super::model::power::Looked;
+use crate::app::{App, Consent, Fleet, FleetRow, Name, RackError, RunSummary, Sorted, SubmitError};
 use crate::domain::event::{Body, RunRecord};
 use crate::domain::ids::RunId;
-use crate::domain::rack::LocatorWish;
+use crate::domain::rack::{LocatorWish, PowerWish, Powered};
 use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunState;
 use crate::store::{RunStatus, StoreError};
@@ -316,6 +317,36 @@ impl Outside {
         });
     }
 
+    /// Reads how a host's power stands and who lives on it, side by side: both are asked over the network.
+    pub fn look_power(&mut self, host: String) {
+        let app = self.app.clone();
+        self.spawn(async move {
+            let nothing = Consent::default();
+            let (power, lives) = futures::join!(app.power(&host, None, &nothing), app.deployed(&host));
+            let power = power.map(|powered| powered.after).map_err(|error| refused_at_the_rack(&error));
+            // Not to know whether somebody lives there counts as if somebody did.
+            let lives = lives.unwrap_or_else(|error| Some(error.to_string()));
+            Event::PowerLooked { host, looked: Looked { power, lives } }
+        });
+    }
+
+    /// Changes a host's power. The person has said yes, and typed its name where that is needed.
+    pub fn power(&mut self, host: String, wish: PowerWish, typed: Option<String>) {
+        let (app, user) = (self.app.clone(), self.user.clone());
+        self.spawn(async move {
+            let answer = app.power(&host, Some(wish), &Consent { yes: true, typed }).await;
+            let refused = answer.as_ref().err().map(RackError::code);
+            tracing::info!(%host, %user, wish = wish.words(), refused, "power was asked for in the console");
+            Event::Answered(match answer {
+                Ok(powered) => Ok(power_words(&host, &powered)),
+                Err(error) => {
+                    let refused = refused_at_the_rack(&error);
+                    Err(Refused { message: format!("{} of {host}: {}", wish.words(), refused.message), ..refused })
+                }
+            })
+        });
+    }
+
     pub fn sync_now(&mut self) {
         let app = self.app.clone();
         self.spawn(async move {
@@ -436,6 +467,27 @@ fn health(h: crate::app::SystemHealth) -> SystemHealth {
 
 fn refused_submission(error: &SubmitError) -> Refused {
     Refused { code: error.code().to_owned(), message: error.to_string(), action: error.action() }
+}
+
+/// A refusal in words for keys: a command's words would be of no use here.
+fn refused_at_the_rack(error: &RackError) -> Refused {
+    let action = match error {
+        RackError::Busy { .. } => "wait for its end, or open it and press x first".to_owned(),
+        RackError::Deployed { .. } => "leave the host alone, or press P again and type its name".to_owned(),
+        RackError::Unasked { .. } => "press P again".to_owned(),
+        RackError::Host(_) | RackError::NoSite { .. } | RackError::Failed(_) => error.action(),
+    };
+    Refused { code: error.code().to_owned(), message: error.to_string(), action }
+}
+
+/// What became of a host's power, in a sentence.
+fn power_words(host: &str, powered: &Powered) -> String {
+    match powered.asked.as_slice() {
+        [] => format!("the power of {host} is {} already", powered.after),
+        asked => {
+            format!("the power of {host} was {}, is {} ({})", powered.before, powered.after, asked.join(", then "))
+        }
+    }
 }
 
 fn refused(code: &str, error: &dyn std::fmt::Display) -> Refused {

@@ -1,13 +1,16 @@
 //! Joins terminal, clock and application to the model: one channel of events in, effects out, frames when something changed.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::EventStream;
 use futures::StreamExt;
 use jiff::Timestamp;
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -17,10 +20,11 @@ use super::environment::{self, Found};
 use super::event::{Ending, Event, Refused};
 use super::glyphs::Glyphs;
 use super::keymap::{Keymap, KeymapError};
-use super::model::Model;
+use super::memory::Memory;
+use super::model::{Keeping, Model, ToastKind};
 use super::outside::Outside;
 use super::shelf::Shelf;
-use super::terminal::{Screen, watch_panics};
+use super::terminal::{Screen, telling, watch_panics};
 use super::text::count;
 use super::theme::ThemeError;
 use super::update::update;
@@ -28,6 +32,7 @@ use super::view::{LogPane, draw};
 use super::widgets::pen::Skin;
 use super::{event, input};
 use crate::app::App;
+use crate::config::settings::OnEnd;
 
 /// What the console is opened with.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +51,25 @@ pub struct TuiOptions {
     pub title: Option<String>,
     /// Who sits here: recorded with everything that is started.
     pub user: String,
+    /// How the end of a run is told.
+    pub on_end: OnEnd,
+    /// The folder that remembers what is chosen here; `None`: nothing is remembered.
+    pub memory: Option<PathBuf>,
+    /// What mends a host where there is nobody else to walk to it: the demo's.
+    pub hands: Option<Hands>,
+}
+
+/// Mends what is wrong at a host, by its name. The sentence says what was done, or why nothing was.
+pub type Mend = dyn Fn(&str) -> Result<String, Refused> + Send + Sync;
+
+/// Whoever mends hosts.
+#[derive(Clone)]
+pub struct Hands(pub Arc<Mend>);
+
+impl fmt::Debug for Hands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hands")
+    }
 }
 
 /// Why the console could not be shown, or could not go on.
@@ -71,20 +95,41 @@ pub async fn run(app: App, options: TuiOptions) -> Result<(), TuiError> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(TuiError::NoTerminal);
     }
-    let found = environment::look(|name| std::env::var(name).ok(), options.theme.as_deref(), options.ascii);
     let mut shelf = Shelf::new(options.themes);
+    let remembered = options.memory.as_deref().and_then(|folder| Memory::read(folder).theme);
+    // One that has gone meanwhile is no reason to stay shut; one that the configuration names is.
+    let (remembered, gone) = match remembered.map(|name| shelf.theme(&name).map(|_| name)) {
+        Some(Ok(name)) => (Some(name), None),
+        Some(Err(error)) => (None, Some(error)),
+        None => (None, None),
+    };
+    let wanted = options.theme.as_deref().or(remembered.as_deref());
+    let var = |name: &str| std::env::var(name).ok();
+    let found = environment::look(var, wanted, options.ascii);
     let theme = shelf.theme(&found.theme)?;
     let keymap = Keymap::with(options.keys)?;
     let (sender, events) = unbounded_channel();
     watch_panics();
     let screen = Screen::take(options.mouse)?;
-    let mut outside = Outside::new(app.clone(), options.user, options.site, sender.clone());
+    let user = options.user;
+    let mut outside = Outside::new(app.clone(), user.clone(), options.site, sender.clone());
     let (width, height) = screen.size()?;
     let mut model = Model::new(Timestamp::now(), width, height);
     model.look.theme = found.theme.clone();
     model.look.themes = shelf.list();
     model.look.ascii = found.ascii;
+    model.look.keeping = match (&options.theme, &options.memory) {
+        (Some(_), _) => Keeping::Configured,
+        (None, Some(_)) => Keeping::Kept,
+        (None, None) => Keeping::Nowhere,
+    };
     model.title = options.title;
+    model.user = user;
+    model.hands = options.hands.is_some();
+    if let Some(error) = gone {
+        let action = "T chooses another".to_owned();
+        model.toast(ToastKind::Warning, format!("the theme of last time is gone: {error}"), Some(action));
+    }
     model.keymap = keymap;
     model.sites = app.settings().sites.iter().map(|(name, site)| (name.clone(), site.options.clone())).collect();
     // The feed is heard before the fleet is read: nothing happens between the two unseen.
@@ -97,6 +142,9 @@ pub async fn run(app: App, options: TuiOptions) -> Result<(), TuiError> {
         screen,
         outside,
         log: LogPane::new(true),
+        on_end: options.on_end,
+        memory: options.memory,
+        hands: options.hands,
         sender: sender.clone(),
         events,
         leaving: false,
@@ -106,7 +154,8 @@ pub async fn run(app: App, options: TuiOptions) -> Result<(), TuiError> {
     }
     let mut listeners = JoinSet::new();
     listeners.spawn(listen_terminal(sender.clone()));
-    listeners.spawn(listen_signals(sender));
+    listeners.spawn(listen_signals(sender.clone()));
+    listeners.spawn(listen_job_control(sender));
     let ended = console.run().await;
     listeners.abort_all();
     ended
@@ -120,6 +169,9 @@ struct Console {
     screen: Screen,
     outside: Outside,
     log: LogPane,
+    on_end: OnEnd,
+    memory: Option<PathBuf>,
+    hands: Option<Hands>,
     sender: UnboundedSender<Event>,
     events: UnboundedReceiver<Event>,
     leaving: bool,
@@ -179,6 +231,14 @@ impl Console {
             }
             Effect::Cancel { run } => self.outside.cancel(run),
             Effect::Locate { host } => self.outside.locate(host),
+            Effect::LookPower { host } => self.outside.look_power(host),
+            Effect::Power { host, wish, typed } => self.outside.power(host, wish, typed),
+            Effect::Mend { host } => self.mend(&host),
+            Effect::Tell(sentence) => {
+                let in_tmux = std::env::var_os("TMUX").is_some_and(|name| !name.is_empty());
+                self.screen.tell(&telling(&sentence, self.on_end, in_tmux))?;
+            }
+            Effect::KeepTheme(name) => self.keep_theme(name),
             Effect::LoadRun(run) => self.outside.load_run(run),
             Effect::LoadRack(place) => self.outside.load_rack(place),
             Effect::LoadTape(run) => self.outside.load_tape(run),
@@ -190,6 +250,11 @@ impl Console {
             Effect::Redraw => self.screen.clear()?,
             Effect::Suspend => {
                 self.screen.suspend()?;
+                let (width, height) = self.screen.size()?;
+                self.sender.send(Event::Resize { width, height }).ok(); // the receiver is ours
+            }
+            Effect::TakeAgain => {
+                self.screen.take_again()?;
                 let (width, height) = self.screen.size()?;
                 self.sender.send(Event::Resize { width, height }).ok(); // the receiver is ours
             }
@@ -216,6 +281,25 @@ impl Console {
             }
         }
         Ok(())
+    }
+
+    /// Has the demo's hands mend a host.
+    fn mend(&mut self, host: &str) {
+        if let Some(Hands(mend)) = &self.hands {
+            self.sender.send(Event::Answered(mend(host))).ok(); // the receiver is ours
+        }
+    }
+
+    fn keep_theme(&mut self, name: String) {
+        let Some(folder) = &self.memory else { return };
+        if let Err(error) = (Memory { theme: Some(name) }).write(folder) {
+            let refused = Refused {
+                code: "theme_not_kept".to_owned(),
+                message: format!("the next console will not know this theme: {error}"),
+                action: "name it under [console] in the configuration, as theme".to_owned(),
+            };
+            self.sender.send(Event::Answered(Err(refused))).ok(); // the receiver is ours
+        }
     }
 
     fn copy(&mut self, text: &str) {
@@ -271,4 +355,22 @@ async fn listen_signals(sender: UnboundedSender<Event>) {
         _ = int.recv() => Ending::Interrupted,
     };
     sender.send(Event::Ended(ending)).ok(); // the console is ending
+}
+
+/// Hears when the program is stopped from outside, and when it goes on.
+async fn listen_job_control(sender: UnboundedSender<Event>) {
+    let listen = |signal: Signal| self::signal(SignalKind::from_raw(signal.as_raw()));
+    let (Ok(mut stop), Ok(mut go_on)) = (listen(Signal::TSTP), listen(Signal::CONT)) else {
+        tracing::error!("signals can't be heard: a stop from outside leaves the terminal as it is");
+        return;
+    };
+    loop {
+        let event = tokio::select! {
+            _ = stop.recv() => Event::Stopped,
+            _ = go_on.recv() => Event::Resumed,
+        };
+        if sender.send(event).is_err() {
+            return;
+        }
+    }
 }

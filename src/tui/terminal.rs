@@ -16,6 +16,12 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use crate::config::settings::OnEnd;
+use crate::domain::text::neutralize_to;
+
+/// Characters of a notification: a desktop shows no more.
+const TOLD_MAX: usize = 160;
+
 /// Set while the terminal is ours. The panic hook reads it from whatever thread panics.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -62,11 +68,28 @@ impl Screen {
         execute!(self.terminal.backend_mut(), crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
     }
 
+    /// Rings, or has the desktop show a sentence, for whoever does not look at this terminal.
+    pub fn tell(&mut self, words: &[u8]) -> io::Result<()> {
+        self.terminal.backend_mut().write_all(words)?;
+        self.terminal.backend_mut().flush()
+    }
+
     /// Gives the terminal to the shell until it brings the program back.
     pub fn suspend(&mut self) -> io::Result<()> {
         give_back();
-        // The whole group, as the terminal would: what started this program stops with it.
-        rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
+        // The whole group, as the terminal would: what started this program stops with it. Not by the signal that asks to
+        // stop: this program hears that one, and would ask itself.
+        rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
+        enter(self.mouse)?;
+        self.clear()
+    }
+}
+
+impl Screen {
+    /// Takes the terminal once more: the program was stopped without being asked, and a shell had the terminal meanwhile.
+    pub fn take_again(&mut self) -> io::Result<()> {
+        // Else raw mode counts as set already.
+        disable_raw_mode()?;
         enter(self.mouse)?;
         self.clear()
     }
@@ -76,6 +99,26 @@ impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// The bytes that tell something by bell or notification. Inside tmux a notification goes through to the terminal outside,
+/// where tmux has `allow-passthrough` on; its bell is tmux's own business.
+pub fn telling(sentence: &str, on_end: OnEnd, in_tmux: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    if matches!(on_end, OnEnd::Osc9 | OnEnd::Both) {
+        // Ended by BEL: it is in no text that was neutralized, and needs no second escape inside of tmux's own string.
+        let notice = format!("\u{1b}]9;muster: {}\u{7}", neutralize_to(sentence, TOLD_MAX));
+        match in_tmux {
+            true => {
+                out.extend(format!("\u{1b}Ptmux;{}\u{1b}\\", notice.replace('\u{1b}', "\u{1b}\u{1b}")).into_bytes())
+            }
+            false => out.extend(notice.into_bytes()),
+        }
+    }
+    if matches!(on_end, OnEnd::Bell | OnEnd::Both) {
+        out.push(7);
+    }
+    out
 }
 
 struct Guard;
@@ -122,4 +165,23 @@ pub fn watch_panics() {
             tracing::error!(place, "a task panicked");
         }
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: U8, U10
+    #[test]
+    fn an_end_is_told_as_the_configuration_says_and_no_text_breaks_out_of_it() {
+        let told = |sentence: &str, on_end, tmux| String::from_utf8(telling(sentence, on_end, tmux)).unwrap();
+        assert_eq!(told("x failed", OnEnd::None, true), "");
+        assert_eq!(told("x failed", OnEnd::Bell, true), "\u{7}");
+        assert_eq!(told("x failed", OnEnd::Osc9, false), "\u{1b}]9;muster: x failed\u{7}");
+        assert_eq!(told("x", OnEnd::Both, true), "\u{1b}Ptmux;\u{1b}\u{1b}]9;muster: x\u{7}\u{1b}\\\u{7}");
+        let hostile = told("a\u{7}b\u{1b}\\c\u{9c}d\n\u{202e}", OnEnd::Osc9, true);
+        assert_eq!(hostile.matches(|c: char| c.is_control()).count(), 5, "{hostile:?}: only our own");
+        let long = told(&"x".repeat(10_000), OnEnd::Osc9, false);
+        assert!(long.len() < 200, "{}", long.len());
+    }
 }

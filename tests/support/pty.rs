@@ -1,5 +1,7 @@
 //! A program under a pseudo terminal: what it draws, what is typed into it, how it ends.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +50,33 @@ pub fn command(program: &Path, arguments: &[&str], state: &Path) -> CommandBuild
     command
 }
 
+/// What a terminal sends for a key by the name that the table of actions has for it; two keys with a blank between are two.
+pub fn bytes(keys: &str) -> Vec<String> {
+    let one = |key: &str| match key {
+        "enter" => "\r".to_owned(),
+        "esc" => "\u{1b}".to_owned(),
+        "tab" => "\t".to_owned(),
+        "shift-tab" => "\u{1b}[Z".to_owned(),
+        "space" => " ".to_owned(),
+        "backspace" => "\u{7f}".to_owned(),
+        "up" => "\u{1b}[A".to_owned(),
+        "down" => "\u{1b}[B".to_owned(),
+        "right" => "\u{1b}[C".to_owned(),
+        "left" => "\u{1b}[D".to_owned(),
+        "home" => "\u{1b}[H".to_owned(),
+        "end" => "\u{1b}[F".to_owned(),
+        "pgup" => "\u{1b}[5~".to_owned(),
+        "pgdn" => "\u{1b}[6~".to_owned(),
+        _ => match key.strip_prefix("ctrl-").map(|c| c.as_bytes()) {
+            Some([c @ b'a'..=b'z']) => char::from(c - b'a' + 1).to_string(),
+            Some(_) => panic!("no terminal sends '{key}'"),
+            None if key.chars().count() == 1 => key.to_owned(),
+            None => panic!("'{key}' is no key"),
+        },
+    };
+    keys.split(' ').map(one).collect()
+}
+
 impl Pty {
     /// Starts a command on a screen of a size.
     pub fn start(command: CommandBuilder, columns: u16, rows: u16) -> Pty {
@@ -92,6 +121,16 @@ impl Pty {
         }
     }
 
+    /// Presses keys as hands do, each in whatever it sends.
+    pub fn keys_of(&mut self, keys: &[String]) {
+        for (n, key) in keys.iter().enumerate() {
+            if n > 0 {
+                thread::sleep(Duration::from_millis(60));
+            }
+            self.burst(key);
+        }
+    }
+
     /// The screen's text.
     pub fn text(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
@@ -128,6 +167,12 @@ impl Pty {
         let tty = std::fs::File::open(self.tty.as_ref().unwrap()).unwrap();
         let out = std::process::Command::new("stty").arg("-a").stdin(tty).output().unwrap();
         String::from_utf8(out.stdout).unwrap().replace('\n', " ")
+    }
+
+    /// Sets the modes that a shell has, as one does when it gets the terminal.
+    pub fn cook(&self) {
+        let tty = std::fs::File::open(self.tty.as_ref().unwrap()).unwrap();
+        assert!(std::process::Command::new("stty").arg("sane").stdin(tty).status().unwrap().success());
     }
 
     pub fn resize(&mut self, columns: u16, rows: u16) {

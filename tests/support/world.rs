@@ -29,6 +29,7 @@ use muster::domain::run_view::RunState;
 use muster::domain::verify::{Check, Verdict, Verification};
 use muster::tui::event::{Event, Key, Refused};
 use muster::tui::model::host::{Host, LastRun, SystemHealth};
+use muster::tui::model::power::Looked;
 use muster::tui::model::{Model, Popup, ThemeName};
 use muster::tui::theme::Theme;
 use muster::tui::update::update;
@@ -754,6 +755,24 @@ fn all_views(width: u16, height: u16) -> Views {
         press(&mut model, "{");
         model
     };
+    let power = |keys: &str| {
+        let mut model = console(width, height);
+        press(&mut model, "P");
+        let looked = Looked { power: Ok("On".into()), lives: None };
+        update(&mut model, Event::PowerLooked { host: "gpu-b07-37".into(), looked });
+        press(&mut model, keys);
+        model
+    };
+    let power_typed = || {
+        let mut model = console(width, height);
+        go(&mut model, "gpu-b07-25");
+        press(&mut model, "P j");
+        let lives = "an instance lives on 'gpu-b07-25' (9f2d6c1e-66aa-4c0b-9a55-3d5f1f2b7c10)";
+        let looked = Looked { power: Ok("On".into()), lives: Some(lives.into()) };
+        update(&mut model, Event::PowerLooked { host: "gpu-b07-25".into(), looked });
+        press(&mut model, "enter g p u");
+        model
+    };
     let nothing_waits = || {
         let mut model = console(width, height);
         go(&mut model, "gpu-b06-40");
@@ -819,6 +838,8 @@ fn all_views(width: u16, height: u16) -> Views {
         ("compare", past::compare(width, height)),
         ("compare-all", all_rows()),
         ("confirm-cancel", cancel()),
+        ("power", power("j j")),
+        ("confirm-power", power_typed()),
         ("help", with("?")),
         ("palette", with(": t h")),
         ("log", with("v")),

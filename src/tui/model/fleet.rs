@@ -1,6 +1,7 @@
 //! The fleet view's state: hosts, tree, filter, selection and marks. Selection is by id, so a refresh moves no cursor.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use serde::{Deserialize, Serialize};
 
@@ -189,6 +190,14 @@ impl Fleet {
         self.selected = self.shown.get(row).map(|at| self.hosts[*at as usize].device.netbox_id);
     }
 
+    /// Selects a host, where it shows.
+    pub fn select(&mut self, id: u64) {
+        let before = self.selected.replace(id);
+        if self.cursor().is_none() {
+            self.selected = before;
+        }
+    }
+
     /// The selected host, where it shows.
     pub fn host(&self) -> Option<&Host> {
         self.row(self.cursor()?)
@@ -235,6 +244,29 @@ impl Fleet {
         self.narrow();
         if self.cursor().is_none() {
             self.select_row(0);
+        }
+    }
+
+    /// How it stands - place, cursor, marks, filter - without the hosts, so that it is quickly kept.
+    pub fn stand(&mut self) -> Fleet {
+        let (hosts, tree, shown) = (mem::take(&mut self.hosts), mem::take(&mut self.tree), mem::take(&mut self.shown));
+        let (by_id, by_name) = (mem::take(&mut self.by_id), mem::take(&mut self.by_name));
+        let waiting = mem::take(&mut self.waiting);
+        let stand = self.clone();
+        (self.hosts, self.tree, self.shown, self.waiting) = (hosts, tree, shown, waiting);
+        (self.by_id, self.by_name) = (by_id, by_name);
+        stand
+    }
+
+    /// Stands as it did, with the hosts that there are now.
+    pub fn stand_again(&mut self, stand: &Fleet) {
+        let moved = (&self.place, &self.filter, &self.sort) != (&stand.place, &stand.filter, &stand.sort);
+        (self.open, self.place, self.selected) = (stand.open.clone(), stand.place.clone(), stand.selected);
+        (self.marks, self.filter, self.filtering) = (stand.marks.clone(), stand.filter.clone(), stand.filtering);
+        self.sort = stand.sort;
+        (self.pane, self.tree_top, self.table_top) = (stand.pane, stand.tree_top, stand.table_top);
+        if moved {
+            self.narrow_and_select();
         }
     }
 

@@ -34,7 +34,7 @@ pub fn lines(model: &Model) -> Vec<HelpLine> {
             .into_iter()
             .all(|view| def.works_in(view))
     };
-    for def in TABLE.iter().filter(|d| d.works_in(view) && !everywhere(d)) {
+    for def in TABLE.iter().filter(|d| d.works_in(view) && !everywhere(d) && action::is_here(model, d)) {
         out.push(key(model, def));
     }
     out.extend([HelpLine::Blank, HelpLine::Heading("everywhere".to_owned())]);

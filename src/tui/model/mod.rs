@@ -1,6 +1,8 @@
 //! Everything that decides a frame: serialisable, comparable, no handles, no clock.
 
+pub mod burst;
 pub mod compare;
+pub mod ends;
 pub mod filter;
 pub mod fleet;
 pub mod help;
@@ -11,6 +13,7 @@ pub mod launch;
 pub mod palette;
 pub mod place;
 pub mod plan;
+pub mod power;
 pub mod rack;
 pub mod run_screen;
 pub mod sort;
@@ -33,13 +36,16 @@ use crate::domain::queue::Queued;
 use crate::domain::request::SiteOptions;
 use crate::domain::run_view::{RunState, RunView};
 use crate::domain::usual::{Figures, Kind, Usual};
+use burst::Burst;
 use compare::Compare;
+use ends::Ends;
 use fleet::Fleet;
 use history::History;
 use host::{Host, SystemHealth};
 use launch::Launch;
 use palette::Palette;
 use plan::PlanPopup;
+use power::PowerDialog;
 use rack::RackScreen;
 use run_screen::RunScreen;
 use tape::Tape;
@@ -54,6 +60,12 @@ pub struct Model {
     pub look: Look,
     /// Stands in the header, such as the demo's name.
     pub title: Option<String>,
+    /// Who sits here.
+    #[serde(default)]
+    pub user: String,
+    /// There are hands that mend what is wrong at a host: the demo's.
+    #[serde(default)]
+    pub hands: bool,
     /// Whether this console runs the engine, or which process does; `None`: not told yet.
     #[serde(default)]
     pub role: Option<Role>,
@@ -78,11 +90,17 @@ pub struct Model {
     pub popup: Option<Popup>,
     pub toasts: Vec<Toast>,
     pub keys: Keys,
+    /// Keys that may be a scanner's.
+    #[serde(default)]
+    pub burst: Option<Box<Burst>>,
     #[serde(default)]
     pub keymap: Keymap,
     /// The run that is being looked back at.
     #[serde(default)]
     pub tape: Option<Tape>,
+    /// Runs that ended while the console was open, and are to be told.
+    #[serde(default)]
+    pub ends: Ends,
     /// What the palette ran, newest first.
     pub palette_history: Vec<String>,
 }
@@ -98,6 +116,20 @@ pub struct Look {
     #[serde(default)]
     pub themes: Vec<ThemeName>,
     pub ascii: bool,
+    /// What becomes of a theme that is chosen.
+    #[serde(default)]
+    pub keeping: Keeping,
+}
+
+/// What becomes of a theme that is chosen here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub enum Keeping {
+    /// The next console begins with it.
+    Kept,
+    /// The configuration names one, and that is what the next console begins with.
+    Configured,
+    #[default]
+    Nowhere,
 }
 
 /// A theme and what it is for.
@@ -135,6 +167,7 @@ pub enum Popup {
     Help { top: usize },
     Launch(Launch),
     Plan(PlanPopup),
+    Power(PowerDialog),
     Confirm(Confirm),
     Palette(Palette),
 }
@@ -180,6 +213,9 @@ pub struct Keys {
     pub last_at: Option<Timestamp>,
     /// An action that starts or stops something waits a moment for the next key: if one comes, it was no person.
     pub held: Option<Held>,
+    /// The key before this one ended a scan.
+    #[serde(default)]
+    pub scanned: bool,
 }
 
 /// An action that waits whether more keys come.
@@ -199,8 +235,16 @@ impl Model {
             now,
             width,
             height,
-            look: Look { theme: "dark".to_owned(), trying: None, themes: Vec::new(), ascii: false },
+            look: Look {
+                theme: "dark".to_owned(),
+                trying: None,
+                themes: Vec::new(),
+                ascii: false,
+                keeping: Keeping::default(),
+            },
             title: None,
+            user: String::new(),
+            hands: false,
             role: None,
             sites: BTreeMap::new(),
             fleet: Fleet::default(),
@@ -214,8 +258,10 @@ impl Model {
             popup: None,
             toasts: Vec::new(),
             keys: Keys::default(),
+            burst: None,
             keymap: Keymap::default(),
             tape: None,
+            ends: Ends::default(),
             palette_history: Vec::new(),
         }
     }
@@ -335,6 +381,10 @@ impl Model {
 
     /// When the screen has to be drawn again although nothing happens: milliseconds from now.
     pub fn next_tick_ms(&self) -> i64 {
+        let waits = self.burst.as_ref().filter(|burst| !burst.waiting.is_empty());
+        if let Some(burst) = waits {
+            return super::update::scan::patience(burst);
+        }
         if self.keys.held.is_some() {
             return super::update::BURST_MS;
         }

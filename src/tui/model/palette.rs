@@ -84,7 +84,7 @@ pub fn entries(model: &Model, typed: &str) -> Vec<Entry> {
 fn actions(model: &Model) -> Vec<Entry> {
     let view = action::view(model);
     let mut out = Vec::new();
-    for def in action::TABLE.iter().filter(|d| d.in_palette && d.works_in(view)) {
+    for def in action::TABLE.iter().filter(|d| d.in_palette && d.works_in(view) && action::is_here(model, d)) {
         out.push(Entry {
             text: def.name.to_owned(),
             about: def.about.to_owned(),

@@ -1,6 +1,6 @@
 //! What comes from outside: the fleet, records of runs, answers.
 
-use super::{history, run};
+use super::{ends, history, run};
 use crate::app::Role;
 use crate::domain::event::RunRecord;
 use crate::domain::ids::RunId;
@@ -27,7 +27,9 @@ pub(super) fn fleet(model: &mut Model, mut hosts: Vec<Host>) -> Vec<Effect> {
             take_state(last, view);
         }
     }
+    let before = ends::live(model);
     model.fleet.set_hosts(hosts);
+    ends::unheard(model, &before);
     let live: Vec<RunId> = model.live_runs().filter_map(|h| Some(h.last_run.as_ref()?.run)).collect();
     let mut effects: Vec<Effect> = live.into_iter().flat_map(|id| run::want(model, id)).collect();
     effects.extend(super::rack::ask(model));
@@ -135,7 +137,12 @@ fn settle(model: &mut Model, id: RunId) {
     // An older run that is looked at changes nothing of how the host stands.
     let newer = host.last_run.as_ref().is_none_or(|last| last.run == id || last.submitted_at <= fresh.submitted_at);
     if newer && host.last_run.as_ref() != Some(&fresh) {
-        host.last_run = Some(fresh);
+        let ended = host.last_run.as_ref().is_some_and(|last| last.run == id && last.is_live()) && !fresh.is_live();
+        let name = host.device.name.clone();
+        host.last_run = Some(fresh.clone());
+        if ended {
+            ends::seen(model, &name, &fresh);
+        }
         model.fleet.count();
         model.fleet.stands_otherwise();
         if !model.fleet.filter.is_empty() {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{BURST_MS, fleet, history, popups, rack, run, walk};
+use super::{BURST_MS, fleet, history, popups, power, rack, run, scan, walk};
 use crate::tui::action::{self, Action, Where, def_of};
 use crate::tui::effect::{Effect, LogScroll};
 use crate::tui::event::{Code, Key};
@@ -19,6 +19,15 @@ pub(super) fn press(model: &mut Model, key: Key, at: Timestamp) -> Vec<Effect> {
     model.now = model.now.max(at);
     let gap = model.keys.last_at.map_or(i64::MAX, |last| ms(last, at));
     model.keys.last_at = Some(at);
+    let (mut effects, taken) = scan::take(model, key, at, gap);
+    if !taken {
+        effects.extend(alone(model, key, at, gap));
+    }
+    effects
+}
+
+/// A key that counts for itself, so many milliseconds behind the one before it.
+pub(super) fn alone(model: &mut Model, key: Key, at: Timestamp, gap: i64) -> Vec<Effect> {
     let mut effects = Vec::new();
     if let Some(held) = model.keys.held.take() {
         if ms(held.at, at) < BURST_MS {
@@ -58,7 +67,7 @@ pub(super) fn release(model: &mut Model) -> Vec<Effect> {
 
 /// A bracketed paste: text for a field, never keys.
 pub(super) fn paste(model: &mut Model, text: &str) -> Vec<Effect> {
-    model.keys.held = None;
+    (model.keys.held, model.burst) = (None, None);
     let text = text.trim();
     let text = text.lines().next().unwrap_or_default();
     let here = action::here(model);
@@ -160,6 +169,8 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::RetryForced => run::retry(model, true),
         Action::Cancel => popups::ask_cancel(model),
         Action::Locate => locate(model),
+        Action::Power => power::open(model),
+        Action::Mend => mend(model),
         Action::Copy => super::copy::copy(model),
         _ => match model.screens.last() {
             Some(Screen::Run(_)) => run::act(model, action),
@@ -178,6 +189,12 @@ fn locate(model: &mut Model) -> Vec<Effect> {
     let Some(host) = model.target().map(|host| host.device.name.clone()) else { return Vec::new() };
     model.toast(ToastKind::Info, format!("asking the BMC of {host} for its locator"), None);
     vec![Effect::Locate { host }]
+}
+
+/// The demo has no racks to walk to: its hands are a key.
+fn mend(model: &mut Model) -> Vec<Effect> {
+    let Some(host) = model.target().map(|host| host.device.name.clone()) else { return Vec::new() };
+    vec![Effect::Mend { host }]
 }
 
 /// Reading a long journal takes a moment: what came of it is told when it is done.
@@ -270,7 +287,7 @@ fn exit(model: &mut Model) -> Vec<Effect> {
     Vec::new()
 }
 
-fn refuse_burst(model: &mut Model, action: Action) {
+pub(super) fn refuse_burst(model: &mut Model, action: Action) {
     let name = def_of(action).name;
     model.toast(
         ToastKind::Warning,
@@ -280,12 +297,12 @@ fn refuse_burst(model: &mut Model, action: Action) {
 }
 
 /// Whether a line of text is open for typing.
-fn takes_text(model: &Model) -> bool {
+pub(super) fn takes_text(model: &Model) -> bool {
     match &model.popup {
         Some(Popup::Palette(_)) => true,
         Some(Popup::Launch(launch)) => launch.field == Field::NodeUuid,
         Some(Popup::Confirm(confirm)) => confirm.typed.is_some(),
-        Some(Popup::Help { .. } | Popup::Plan(_)) => false,
+        Some(Popup::Help { .. } | Popup::Plan(_) | Popup::Power(_)) => false,
         None => action::here(model) == Where::Filter,
     }
 }
@@ -315,7 +332,7 @@ fn typed(model: &mut Model, key: Key) -> bool {
 
 /// Milliseconds from one moment to the next. A clock that was set back in between tells nothing: that counts as long ago,
 /// or a key would wait until the clock has caught up.
-fn ms(from: Timestamp, to: Timestamp) -> i64 {
+pub(super) fn ms(from: Timestamp, to: Timestamp) -> i64 {
     match i64::try_from(to.duration_since(from).as_millis()) {
         Ok(ms) if ms >= 0 => ms,
         _ => i64::MAX,

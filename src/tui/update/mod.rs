@@ -1,13 +1,16 @@
 //! What each event makes of the model, and what it asks the outside to do. Pure: the same events give the same frames.
 
 mod copy;
+mod ends;
 mod fleet;
 mod history;
 mod inbox;
 mod keys;
 mod popups;
+mod power;
 mod rack;
 mod run;
+pub mod scan;
 mod walk;
 
 use super::effect::Effect;
@@ -30,7 +33,9 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             if model.fleet.is_unsorted {
                 model.fleet.narrow_and_select();
             }
-            keys::release(model)
+            let mut effects = scan::release(model);
+            effects.extend(keys::release(model));
+            effects
         }
         Event::Resize { width, height } => {
             (model.width, model.height) = (width, height);
@@ -64,7 +69,10 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::Record(record) => inbox::record(model, &record),
         Event::Submitted { host, of, open, answer } => inbox::submitted(model, &host, of, open, answer),
         Event::Planned { host, params, plan } => inbox::planned(model, &host, &params, &plan),
+        Event::PowerLooked { host, looked } => power::looked(model, &host, looked),
         Event::Answered(answer) => inbox::answered(model, answer),
+        Event::Stopped => vec![Effect::Suspend],
+        Event::Resumed => vec![Effect::TakeAgain],
         // The runs go on in the engine until the process ends, and at its next start: nothing is asked.
         Event::Ended(Ending::HungUp | Ending::Terminated | Ending::Interrupted) => vec![Effect::Quit],
     };
@@ -73,6 +81,7 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
     effects.extend(walk::settle(model));
     effects.extend(rack::settle(model));
     effects.extend(load_details(model));
+    effects.extend(ends::ring(model));
     effects
 }
 

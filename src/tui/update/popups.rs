@@ -1,7 +1,7 @@
 //! Dialogs: launch, confirmation, palette, help.
 
 use super::fleet::{half, moved};
-use super::run;
+use super::{power, run};
 use crate::domain::ids::RunId;
 use crate::tui::action::{self, Action, Where};
 use crate::tui::effect::Effect;
@@ -11,7 +11,7 @@ use crate::tui::model::launch::{Candidate, Field, Launch, Verdict};
 use crate::tui::model::palette::{self, Command};
 use crate::tui::model::place::Place;
 use crate::tui::model::plan::PlanPopup;
-use crate::tui::model::{Confirm, Model, Popup, ToastKind};
+use crate::tui::model::{Confirm, Keeping, Model, Popup, ToastKind};
 
 /// Does an action of the dialog that is open.
 pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
@@ -33,6 +33,7 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         }
         Some(Popup::Launch(launch)) => launch_act(model, launch, action),
         Some(Popup::Plan(plan)) => plan_act(model, plan, action),
+        Some(Popup::Power(dialog)) => power::act(model, dialog, action),
         Some(Popup::Confirm(confirm)) => confirm_act(model, confirm, action),
         Some(Popup::Palette(palette)) => palette_act(model, palette, action),
         None => Vec::new(),
@@ -200,7 +201,10 @@ fn confirm_act(model: &mut Model, mut confirm: Confirm, action: Action) -> Vec<E
             let typed = confirm.typed.as_ref().map(|(name, input)| *name == input.text.trim());
             match (typed, confirm.on_yes) {
                 (Some(true), _) | (None, true) => {
-                    model.fleet.marks.clear();
+                    let starts = |effect: &Effect| matches!(effect, Effect::Submit { .. });
+                    if confirm.effects.iter().any(starts) {
+                        model.fleet.marks.clear();
+                    }
                     return confirm.effects;
                 }
                 (Some(false), true) => {
@@ -250,9 +254,15 @@ fn run_entry(model: &mut Model, mut open: palette::Palette, entry: palette::Entr
         Command::Act(action) => super::keys::act(model, action),
         Command::Theme(name) => {
             model.look.theme = name.clone();
-            let keep = format!("theme = \"{name}\" under [console] in the configuration keeps it");
-            model.toast(ToastKind::Info, format!("theme {name}"), Some(keep));
-            Vec::new()
+            let (told, effects) = match model.look.keeping {
+                Keeping::Kept => (None, vec![Effect::KeepTheme(name.clone())]),
+                Keeping::Configured => {
+                    (Some("until this console ends: the configuration names another".to_owned()), Vec::new())
+                }
+                Keeping::Nowhere => (Some("until this console ends".to_owned()), Vec::new()),
+            };
+            model.toast(ToastKind::Info, format!("theme {name}"), told);
+            effects
         }
         Command::Go(place) => {
             go_to(model, place);
@@ -276,7 +286,7 @@ fn open_run(model: &mut Model, run: RunId, host: &str) -> Vec<Effect> {
 }
 
 /// Back at the fleet, in a place, with everything of it showing.
-fn go_to(model: &mut Model, place: Place) {
+pub(super) fn go_to(model: &mut Model, place: Place) {
     model.screens.clear();
     model.fleet.filter = Input::default();
     model.fleet.filtering = false;

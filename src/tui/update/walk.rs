@@ -60,7 +60,8 @@ pub(super) fn settle(model: &mut Model) -> Vec<Effect> {
     let place = stops.iter().position(|host| Some(host.device.netbox_id) == walk.selected);
     let at = place.unwrap_or(walk.at).min(stops.len().saturating_sub(1));
     let run = stops.get(at).and_then(|host| Some(host.last_run.as_ref()?.run));
-    let walk = Walk { at, selected: stops.get(at).map(|host| host.device.netbox_id), top: walk.top };
+    let selected = stops.get(at).map(|host| host.device.netbox_id);
+    let walk = Walk { at, selected, top: walk.top };
     let body = layout::walk_body(model);
     let lines = walk::lines(model, &walk, body.width);
     let of_it = |line: &Line| matches!(line, Line::Stop { at: of, .. } if *of == at);
@@ -72,6 +73,10 @@ pub(super) fn settle(model: &mut Model) -> Vec<Effect> {
     let top = scrolled(scrolled(walk.top, last, rows, lines.len()), first, rows, lines.len());
     if let Some(screen @ Screen::Walk(_)) = model.screens.last_mut() {
         *screen = Screen::Walk(Walk { top, ..walk });
+    }
+    // On the way out the fleet stands at the host that was walked to last.
+    if let Some(id) = selected {
+        model.fleet.select(id);
     }
     run.map(|id| run::want(model, id)).unwrap_or_default()
 }

@@ -18,6 +18,7 @@ pub mod now;
 mod palette;
 pub mod phases;
 mod plan;
+mod power;
 mod rack;
 mod rack_device;
 mod run;
@@ -57,6 +58,7 @@ pub fn draw(model: &Model, skin: &Skin, log: &LogPane, buf: &mut Buffer) {
         Some(Popup::Help { top }) => help::draw(&mut pen, model, *top),
         Some(Popup::Launch(launch)) => launch::draw(&mut pen, model, launch),
         Some(Popup::Plan(popup)) => plan::draw(&mut pen, model, popup),
+        Some(Popup::Power(dialog)) => power::draw(&mut pen, model, dialog),
         Some(Popup::Confirm(confirm)) => confirm::draw(&mut pen, model, confirm),
         Some(Popup::Palette(palette)) => palette::draw(&mut pen, model, palette),
         None => {}
