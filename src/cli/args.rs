@@ -75,7 +75,14 @@ pub enum Command {
     /// Print completions for a shell.
     Completions { shell: clap_complete::Shell },
     /// Print the manual page.
-    Man,
+    Man(Man),
+}
+
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Write it and a page for each command into this folder instead, as packages want them.
+    #[arg(long, value_name = "DIR")]
+    pub all: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -513,6 +520,7 @@ mod tests {
             "muster config check --origins",
             "muster config schema",
             "muster completions bash",
+            "muster man --all pages",
         ] {
             Arguments::try_parse_from(line.split(' ')).unwrap_or_else(|e| panic!("{line}: {e}"));
         }

@@ -80,11 +80,24 @@ async fn dispatch(arguments: Arguments) -> Result<Exit, Ending> {
             clap_complete::generate(shell, &mut command, "muster", &mut std::io::stdout());
             Ok(Exit::Done)
         }
-        Some(Command::Man) => {
-            let page = clap_mangen::Man::new(Arguments::command());
+        Some(Command::Man(args::Man { all: None })) => {
+            let page = clap_mangen::Man::new(documented());
             page.render(&mut std::io::stdout())
                 .map_err(|e| Ending::failed(format!("the page could not be printed: {e}")))?;
             Ok(Exit::Done)
         }
+        Some(Command::Man(args::Man { all: Some(folder) })) => {
+            let written =
+                std::fs::create_dir_all(&folder).and_then(|()| clap_mangen::generate_to(documented(), &folder));
+            written.map_err(|e| {
+                Ending::failed(format!("the pages could not be written to '{}': {e}", folder.display()))
+            })?;
+            Ok(Exit::Done)
+        }
     }
+}
+
+/// The command line as manual pages have it: `help` is a way to them and none of their matters.
+fn documented() -> clap::Command {
+    Arguments::command().disable_help_subcommand(true)
 }
