@@ -23,7 +23,7 @@ async fn rig() -> Rig {
 impl Rig {
     async fn look(&self) -> Vec<Check> {
         let mut told = Vec::new();
-        let checks = doctor(&self.settings, &mut |check| told.push(check.clone())).await.unwrap();
+        let checks = doctor(&self.settings, None, &mut |check| told.push(check.clone())).await.unwrap();
         assert_eq!(told, checks, "each line is told when it is known");
         checks
     }

@@ -133,6 +133,7 @@ impl App {
             feed: broadcast::Sender::new(4096),
             role: Mutex::new(if opening.aside { Role::Aside } else { Role::Following { leader: None } }),
             helm: Mutex::new(None),
+            told: Arc::default(),
         });
         if !opening.aside {
             office.try_lead().await?;

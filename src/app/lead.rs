@@ -13,6 +13,7 @@ use super::beside::spawn_beside;
 use super::feed::FeedEvent;
 use super::handle::{AppError, OpenError};
 use super::learn::learn;
+use super::webhooks::{Told, Webhooks};
 use crate::activities::env::Env;
 use crate::domain::ids::RunId;
 use crate::engine::{Engine, SystemClock};
@@ -44,6 +45,8 @@ pub(super) struct Office {
     pub(super) feed: broadcast::Sender<FeedEvent>,
     pub(super) role: Mutex<Role>,
     pub(super) helm: Mutex<Option<Helm>>,
+    /// What was told of ended runs, however often the lead changed.
+    pub(super) told: Told,
 }
 
 /// Engine, observers and the lock: there only while this process leads. Dropped in this order: the lock is given back
@@ -52,6 +55,7 @@ pub(super) struct Helm {
     engine: Engine,
     since: Timestamp,
     observers: JoinSet<()>,
+    webhooks: Webhooks,
     stop: CancellationToken,
     _lead: Lead,
 }
@@ -93,7 +97,8 @@ impl Office {
         let stop = CancellationToken::new();
         let (since, mut observers) = (Timestamp::now(), self.observe(&stop));
         observers.spawn(tell_trouble(engine.trouble(), self.feed.clone()));
-        let helm = Helm { engine: engine.clone(), since, observers, stop, _lead: lead };
+        let webhooks = Webhooks::start(&self.env.settings.webhooks, &self.env.vault, &self.env.store, &self.told);
+        let helm = Helm { engine: engine.clone(), since, observers, webhooks, stop, _lead: lead };
         // From here on what is submitted reaches the engine; what was submitted before is resumed below.
         *locked(&self.helm) = Some(helm);
         match engine.resume_all().await {
@@ -112,11 +117,13 @@ impl Office {
     /// Stops to work, then gives the lead back. Runs stay in the journal and go on with the next leader.
     pub(super) async fn step_down(&self) {
         let helm = locked(&self.helm).take();
-        let Some(mut helm) = helm else { return };
-        helm.stop.cancel();
-        helm.engine.shutdown().await;
-        helm.observers.abort_all();
-        while helm.observers.join_next().await.is_some() {}
+        let Some(Helm { engine, mut observers, webhooks, stop, _lead, .. }) = helm else { return };
+        stop.cancel();
+        engine.shutdown().await;
+        observers.abort_all();
+        while observers.join_next().await.is_some() {}
+        // A command that leads only for its own runs tells of them before it leaves.
+        webhooks.close().await;
     }
 
     /// Reads NetBox and every Ironic now, from this process.

@@ -20,6 +20,7 @@ mod rack;
 mod runs;
 mod steer;
 mod submit;
+mod webhooks;
 mod wiring;
 
 pub use backfill::{BackfillError, Backfilled, Coverage};
@@ -35,6 +36,7 @@ pub use plan::Planner;
 pub use rack::{Consent, RackError};
 pub use runs::{RunSummary, Runs};
 pub use submit::SubmitError;
+pub use webhooks::{Counts, Told, Webhooks};
 pub use wiring::Wiring;
 
 pub use crate::store::Leader;

@@ -13,7 +13,7 @@ use crate::workflows::defs::PlatformClassOut;
 pub async fn backfill(place: &Place, command: Backfill) -> Result<Exit, Ending> {
     let (_, settings) = open::settings(place)?;
     let state = open::state_dir(place)?;
-    log::to_file(&state)?;
+    log::to_file(&state, &settings.log)?;
     let planner = Planner::open(settings, &state).await.map_err(|e| Ending::refused(e.to_string()))?;
     planner.sync_devices().await.map_err(|e| Ending::failed(e.to_string()))?;
     let Backfill { hosts, apply, json } = command;

@@ -12,7 +12,7 @@ use super::args::{Demo, Lab};
 use super::exit::{Ending, Exit};
 use super::{leave, log, open, output};
 use crate::app::{App, FeedEvent};
-use crate::config;
+use crate::config::{self, settings::LogSettings};
 use crate::domain::event::{Body, Event};
 use crate::domain::request::EnrollParams;
 use crate::lab::faults::{Fault, OfDevice};
@@ -30,7 +30,7 @@ pub async fn demo(command: Demo) -> Result<Exit, Ending> {
     let scenario = scenario(command.scenario.as_deref())?;
     let speed = speed(command.speed, &scenario)?;
     let folder = TemporaryFolder::new("muster-demo")?;
-    log::for_console(&folder.0)?;
+    log::for_console(&folder.0, &LogSettings::default())?;
     let title = format!("demo · {} · {speed}× speed", scenario.name);
     let lab = start(scenario, speed).await?;
     let file = write_config(&lab, &folder.0)?;

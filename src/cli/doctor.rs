@@ -15,7 +15,9 @@ pub async fn doctor(place: &Place, Doctor { json }: Doctor) -> Result<Exit, Endi
         true => output::object(&serde_json::to_value(check).unwrap_or_default()),
         false => lines(check).iter().for_each(|line| output::line(&neutralize(line))),
     };
-    let checks = look(&settings, &mut tell).await.map_err(|error| Ending::refused(error.to_string()))?;
+    let state = open::state_dir(place).ok(); // without one all else is looked at
+    let checks =
+        look(&settings, state.as_deref(), &mut tell).await.map_err(|error| Ending::refused(error.to_string()))?;
     let count = |level| checks.iter().filter(|check| check.level == level).count();
     let (ok, warn, unknown, fail) = (count(Level::Ok), count(Level::Warn), count(Level::Unknown), count(Level::Fail));
     match json {

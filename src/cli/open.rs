@@ -47,7 +47,7 @@ pub fn state_dir(place: &Place) -> Result<PathBuf, Ending> {
 pub async fn headless(place: &Place) -> Result<App, Ending> {
     let (_, settings) = settings(place)?;
     let state = state_dir(place)?;
-    log::to_file(&state)?;
+    log::to_file(&state, &settings.log)?;
     let app = app(settings, &state).await?;
     if let Some(text) = carried_out_by(&app.role()) {
         eprintln!("muster: {text}");
@@ -59,7 +59,7 @@ pub async fn headless(place: &Place) -> Result<App, Ending> {
 pub async fn aside(place: &Place) -> Result<App, Ending> {
     let (_, settings) = settings(place)?;
     let state = state_dir(place)?;
-    log::to_file(&state)?;
+    log::to_file(&state, &settings.log)?;
     let opening = Opening { user: Some(operator()), aside: true };
     App::open_as(settings, &state, opening).await.map_err(|e| Ending::refused(e.to_string()))
 }
@@ -88,7 +88,7 @@ pub fn carried_out_by(role: &Role) -> Option<String> {
 pub async fn console(place: &Place) -> Result<Exit, Ending> {
     let (file, settings) = settings(place)?;
     let state = state_dir(place)?;
-    log::for_console(&state)?;
+    log::for_console(&state, &settings.log)?;
     let options = tui::TuiOptions {
         theme: settings.console.theme.clone(),
         themes: file.parent().map(|folder| folder.join("themes")),

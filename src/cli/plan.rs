@@ -15,7 +15,7 @@ pub async fn plan(place: &Place, command: Arguments) -> Result<Exit, Ending> {
     hosts.extend(command.file.as_deref().map(list::read).transpose()?.unwrap_or_default());
     let (_, settings) = open::settings(place)?;
     let state = open::state_dir(place)?;
-    log::to_file(&state)?;
+    log::to_file(&state, &settings.log)?;
     // Without the engine: nothing that was interrupted goes on because somebody wanted to look.
     let planner = Planner::open(settings, &state).await.map_err(|e| Ending::refused(e.to_string()))?;
     planner.sync().await.map_err(|e| Ending::failed(e.to_string()))?;

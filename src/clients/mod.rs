@@ -11,6 +11,7 @@ pub mod rehearsal;
 pub mod ssh;
 pub mod trail;
 pub mod vault;
+pub mod webhook;
 
 use std::net::SocketAddr;
 

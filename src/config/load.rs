@@ -11,11 +11,12 @@ use toml::de::DeTable;
 use super::error::{ConfigError, ConfigErrors};
 use super::nearest::nearest;
 use super::settings::{
-    Cadences, ConsoleSettings, Limits, NetboxFields, NetboxSettings, OnEnd, PushSettings, Settings, SiteSettings,
+    Cadences, ConsoleSettings, Limits, LogSettings, NetboxFields, NetboxSettings, OnEnd, PushSettings, Settings,
+    SiteSettings,
 };
 use super::shape::Shape;
 use super::table::{Doc, Section, shown};
-use super::{eligibility, ironic, nats, push, site, vault};
+use super::{eligibility, ironic, log, nats, push, site, vault, webhooks};
 use crate::domain::eligibility::Rules;
 
 /// A configuration is a page or two; a file beyond this is another one.
@@ -168,11 +169,24 @@ fn whole_file(root: Section<'_>) -> Option<Settings> {
         }
         section.finish();
     }
+    // Where a site could not be read, no name of one is judged.
+    let known: Option<Vec<&str>> = (!sites_failed).then(|| sites.keys().map(String::as_str).collect());
+    let mut webhooks = IndexMap::new();
+    let mut webhooks_failed = false;
+    for (name, section) in root.named("webhooks") {
+        match webhooks::webhook(&name, section, known.as_deref()) {
+            Some(webhook) => {
+                webhooks.insert(name, webhook);
+            }
+            None => webhooks_failed = true,
+        }
+    }
     let limits = root.section("limits").map_or_else(Limits::default, limits);
     let console = root.section("console").map_or_else(default_console, console);
     let metrics = root.section("metrics").and_then(metrics);
+    let log = root.section("log").map_or_else(LogSettings::default, log::log);
     root.finish();
-    if ironic_failed || sites_failed {
+    if ironic_failed || sites_failed || webhooks_failed {
         return None;
     }
     let (netbox, push) = netbox?;
@@ -180,6 +194,7 @@ fn whole_file(root: Section<'_>) -> Option<Settings> {
         netbox,
         push,
         nats: nats?,
+        webhooks,
         vault: vault?,
         ironic: instances,
         sites,
@@ -187,6 +202,7 @@ fn whole_file(root: Section<'_>) -> Option<Settings> {
         limits,
         console,
         metrics,
+        log,
     })
 }
 

@@ -5,6 +5,7 @@ mod error;
 pub mod example;
 mod ironic;
 mod load;
+mod log;
 mod nats;
 mod nearest;
 pub mod paths;
@@ -15,6 +16,7 @@ mod shape;
 mod site;
 mod table;
 pub mod vault;
+mod webhooks;
 
 pub use error::{ConfigError, ConfigErrors, Excerpt};
 pub use load::{Loaded, load, parse, read};

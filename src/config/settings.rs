@@ -16,6 +16,7 @@ use crate::domain::dhcp::network::Network;
 use crate::domain::eligibility::Rules;
 use crate::domain::queue::Caps;
 use crate::domain::request::{Budgets, Routing, SiteOptions};
+pub use crate::domain::run_end::RunEnd;
 
 /// All settings of one installation.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +26,8 @@ pub struct Settings {
     pub push: Option<PushSettings>,
     /// `None`: nothing is told to NATS (O10).
     pub nats: Option<NatsSettings>,
+    /// Who is told when a run ends, by a name of one's own, in the order of the file.
+    pub webhooks: IndexMap<String, WebhookOut>,
     pub vault: VaultSettings,
     /// Ironic instances by name, in the order of the file.
     pub ironic: IndexMap<String, IronicInstance>,
@@ -36,6 +39,7 @@ pub struct Settings {
     pub console: ConsoleSettings,
     /// Where `muster serve` shows its figures; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
+    pub log: LogSettings,
 }
 
 /// Where a secret is. The configuration itself never holds one (K2).
@@ -192,6 +196,45 @@ impl NatsSettings {
 
     pub fn tells_anything(&self) -> bool {
         self.publish_devices || self.tells_cables()
+    }
+}
+
+/// `[webhooks.NAME]`: whoever leads tells this receiver when a run has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookOut {
+    pub url: Url,
+    /// What deliveries are signed with.
+    pub secret: SecretRef,
+    pub trust: Trust,
+    /// Of one delivery.
+    pub timeout: Duration,
+    /// The ends that are told.
+    pub outcomes: Vec<RunEnd>,
+    /// NetBox slugs of the sites whose runs are told; none: those of all sites.
+    pub sites: Vec<String>,
+    /// So long after the end of a run its delivery is tried again; each is tried once in any case.
+    pub give_up: Duration,
+}
+
+impl WebhookOut {
+    /// Whether this receiver wants to hear of a run's end.
+    pub fn tells(&self, end: RunEnd, site: &str) -> bool {
+        self.outcomes.contains(&end) && (self.sites.is_empty() || self.sites.iter().any(|wanted| wanted == site))
+    }
+}
+
+/// `[log]`: the file in the state folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSettings {
+    /// A file that has grown to so many bytes is put aside and a new one begun.
+    pub file_bytes: u64,
+    /// So many files there are at most, the one that is written included.
+    pub files: u32,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        LogSettings { file_bytes: 10_000_000, files: 5 }
     }
 }
 

@@ -27,6 +27,7 @@ pub mod queue;
 pub mod rack;
 pub mod request;
 pub mod root_device;
+pub mod run_end;
 pub mod run_view;
 pub mod story;
 pub mod text;

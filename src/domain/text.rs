@@ -59,7 +59,8 @@ pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     neutralize_to(said.unwrap_or("no message"), 500)
 }
 
-fn is_hostile(c: char) -> bool {
+/// Whether a terminal could act on a character, or it hides or reorders text.
+pub fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

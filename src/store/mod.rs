@@ -5,6 +5,7 @@
 //! committed. Any number of processes may have the store open; [`Lead`] decides which of them runs the engine.
 
 mod commands;
+mod ends;
 mod error;
 mod fleet;
 mod folder;
@@ -26,6 +27,7 @@ mod watcher;
 mod writer;
 
 pub use commands::{Answer, Command, CommandState, Wish};
+pub use ends::{Ends, health_in};
 pub use error::StoreError;
 pub use handle::Store;
 pub use health::SyncState;

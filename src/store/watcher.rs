@@ -100,7 +100,7 @@ impl Watcher {
     }
 }
 
-fn newest(sql: &Sql<'_>) -> Result<i64, StoreError> {
+pub(super) fn newest(sql: &Sql<'_>) -> Result<i64, StoreError> {
     let place = sql
         .first("SELECT coalesce(max(place), 0) AS place FROM appended", [], |row| unsigned(row, "place", "appended"))?;
     Ok(place.and_then(|place| i64::try_from(place).ok()).unwrap_or(0))

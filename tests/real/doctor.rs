@@ -57,7 +57,7 @@ impl Rig {
         super::private(&path, token);
         self.settings.netbox.token = SecretRef::File(path);
         let mut told = 0;
-        let mut checks = doctor(&self.settings, &mut |_| told += 1).await.unwrap();
+        let mut checks = doctor(&self.settings, None, &mut |_| told += 1).await.unwrap();
         assert_eq!(told, checks.len());
         // The vault and Ironic are looked at too, and are not of this rig.
         checks.retain(|check| check.check.starts_with("netbox."));

@@ -4,6 +4,9 @@ mod ironic;
 mod netbox;
 mod permissions;
 mod vault;
+mod webhooks;
+
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -55,9 +58,14 @@ impl Check {
     }
 }
 
-/// Looks at the vault, at NetBox (whether it answers, whose token it is, and every permission that is needed or too much, O12)
-/// and at every Ironic (its API versions, its login). `told` gets each line when it is known.
-pub async fn doctor(settings: &Settings, told: &mut dyn FnMut(&Check)) -> Result<Vec<Check>, OpenError> {
+/// Looks at the vault, at NetBox (whether it answers, whose token it is, and every permission that is needed or too much, O12),
+/// at every Ironic (its API versions, its login) and at the receivers of webhooks. `told` gets each line when it is known.
+/// `state`: a folder whose store says what became of deliveries; it may be missing, and is left as it is.
+pub async fn doctor(
+    settings: &Settings,
+    state: Option<&Path>,
+    told: &mut dyn FnMut(&Check),
+) -> Result<Vec<Check>, OpenError> {
     let vault = Vault::new(settings.vault.clone());
     let mut checks = Vec::new();
     let mut tell = |check: Check| {
@@ -84,5 +92,6 @@ pub async fn doctor(settings: &Settings, told: &mut dyn FnMut(&Check)) -> Result
             .map_err(|source| OpenError::Client { what: format!("Ironic '{name}' at {}", instance.url), source })?;
         ironic::look(&ironic, &mut tell).await;
     }
+    webhooks::look(settings, &vault, state, &mut tell).await;
     Ok(checks)
 }

@@ -4,6 +4,8 @@
 mod listen;
 mod tally;
 
+use std::sync::PoisonError;
+
 use jiff::Timestamp;
 
 use super::handle::App;
@@ -28,6 +30,7 @@ impl App {
         let commits = self.inner.store.commits();
         page.family("muster_journal_commits_total", Kind::Counter, "Commits of the store.");
         page.sample("muster_journal_commits_total", &[], commits.commits as f64);
+        self.webhooks(&mut page);
         self.staleness(&mut page);
         page.text()
     }
@@ -53,6 +56,26 @@ impl App {
             let waiting = active.clone().filter(|row| row.waiting.is_some()).count();
             page.sample("muster_runs_waiting", &[("site", site), ("waits", "yes")], waiting as f64);
             page.sample("muster_runs_waiting", &[("site", site), ("waits", "no")], (active.count() - waiting) as f64);
+        }
+    }
+
+    fn webhooks(&self, page: &mut Page) {
+        let told = self.inner.office.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        page.family(
+            "muster_webhook_deliveries_total",
+            Kind::Counter,
+            "Deliveries to a webhook: taken, given up, and tries that were not taken.",
+        );
+        for (name, counts) in &told {
+            let results = [("delivered", counts.delivered), ("refused", counts.refused), ("given_up", counts.given_up)];
+            for (result, count) in results {
+                let labels = [("webhook", name.as_str()), ("result", result)];
+                page.sample("muster_webhook_deliveries_total", &labels, count as f64);
+            }
+        }
+        page.family("muster_webhook_waiting", Kind::Gauge, "Ends of runs that a webhook has not taken yet.");
+        for (name, counts) in &told {
+            page.sample("muster_webhook_waiting", &[("webhook", name)], counts.waiting as f64);
         }
     }
 
