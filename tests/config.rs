@@ -13,7 +13,7 @@ use muster::config::settings::{
     SecretRef, Settings, Trust, VaultKind, default_options,
 };
 use schema::fits;
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn at(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
