@@ -105,6 +105,9 @@ fn console_page() -> String {
          A status is a sign and a word; colour comes third. `NO_COLOR` takes the colours and leaves the signs; `--ascii`, or a locale\n\
          that is not UTF-8, takes the signs. Under 100 columns one pane shows at a time; 60×20 is the least. Quitting ends no run:\n\
          all of them are in the journal and go on at the next start.\n\n\
+         Where a site takes any certificate (`trust = \"anything\"` of its BMCs, of an Ironic that serves it, of NetBox, a vault or\n\
+         NATS), `! TLS unchecked` stands in the header of every view and above every dialog that is about that site, with the\n\
+         systems where there is room, and as `! TLS?` where a host's name leaves none. `muster doctor` warns of it too.\n\n\
          `w` lists what waits for a person: with hands first, then for others, rack by rack from the top down. The selected stop says in full\n\
          what is wrong, what to do and by which cable; `f` repeats its run with a fresh inspection right there, and the stop leaves by itself.\n\n\
          ![What waits for a person](../snapshots/for-you_100x32_dark.png)\n\n\

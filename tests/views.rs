@@ -217,6 +217,49 @@ fn the_smallest_sizes_say_calmly_what_is_needed() {
     }
 }
 
+/// At every size and in every view and dialog that is about a site, also over what waits and what fails.
+///
+/// Proves: B20
+#[test]
+fn that_a_site_checks_no_certificates_stands_on_the_screen_at_all_times() {
+    let mark = |model: &Model, ascii: bool| {
+        let buf = frame(model, &skin(if ascii { "mono" } else { "dark" }, ascii));
+        let first: String = (0..buf.area.width).map(|x| buf[(x, 0)].symbol()).collect();
+        first.contains("! TLS unchecked") || (model.width < 80 && first.contains("! TLS?"))
+    };
+    let osl1 = [("osl1".to_owned(), vec!["BMCs".to_owned()])];
+    let crowded = states::VIEWS.into_iter().flat_map(|view| {
+        [State::Failing, State::Full, State::Stale]
+            .into_iter()
+            .filter_map(move |state| states::scene(view, state, 60, 20))
+    });
+    let sizes = SIZES.into_iter().chain([(61, 20), (80, 24), (99, 30)]);
+    let views = sizes.flat_map(|(width, height)| world::every_view(width, height)).map(|(_, model)| model);
+    let (mut marked, mut elsewhere) = (0, 0);
+    for mut model in views.chain(crowded) {
+        model.unchecked.clear();
+        assert!(!mark(&model, false), "there is nothing to say");
+        // The site of what shows has none: another's is not said of it.
+        model.unchecked = [("far9".to_owned(), vec!["BMCs".to_owned()])].into();
+        elsewhere += usize::from(!mark(&model, false));
+        model.unchecked = osl1.clone().into();
+        let says = mark(&model, false);
+        let concerns = model.sites_shown().is_none_or(|sites| sites.contains("osl1"));
+        assert_eq!(says, concerns, "{}x{} {:?} {:?}", model.width, model.height, model.screens.last(), model.popup);
+        assert_eq!(says, mark(&model, true), "in ASCII too");
+        marked += usize::from(says);
+    }
+    assert!(marked > 150 && elsewhere > 100, "{marked} {elsewhere}");
+
+    // Where all sites show, it is said which.
+    let mut everywhere = world::console(200, 60);
+    world::press(&mut everywhere, "tab g g enter");
+    everywhere.unchecked = osl1.into();
+    let buf = frame(&everywhere, &skin("dark", false));
+    let first: String = (0..200).map(|x| buf[(x, 0)].symbol()).collect();
+    assert!(first.contains("! TLS unchecked: osl1 BMCs"), "{first}");
+}
+
 /// Proves: U6
 #[test]
 fn ascii_glyphs_are_all_that_an_ascii_terminal_gets() {

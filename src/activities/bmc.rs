@@ -23,6 +23,7 @@ mod wrong_tries;
 
 pub use configure::configure;
 pub use ipmi_login::prove_ipmi;
+pub use ipmi_user::unfit;
 pub use links::read_links;
 pub use locator::locator;
 pub use power::power;

@@ -11,7 +11,7 @@ use secrecy::ExposeSecret;
 use super::env::ActivityCx;
 use super::facts;
 use crate::clients::ssh::known_hosts::KnownHosts;
-use crate::clients::ssh::{Deadlines, SshClient, SshTarget};
+use crate::clients::ssh::{Deadlines, SshClient, SshError, SshTarget};
 use crate::config::settings::DhcpSettings;
 use crate::domain::dhcp::{Entry, EntryFile, render};
 use crate::domain::failure::{Failure, FailureCode};
@@ -58,6 +58,38 @@ fn settings<'a>(cx: &'a ActivityCx, site: &str) -> Result<&'a DhcpSettings, Fail
     })
 }
 
+/// What an SSH error means where nothing but a connection was wanted; `item` is the vault's with key and known_hosts.
+pub fn meaning(error: &SshError, settings: &DhcpSettings, item: &str) -> Failure {
+    failures::ssh(error, FailureCode::DhcpConnectFailed, settings, item)
+}
+
+/// What is run for a configured command, and what it means where sudo does not let it.
+pub fn command(settings: &DhcpSettings, command: &str) -> String {
+    link::command(settings, command)
+}
+
+/// The failure that sudo's words are, where they are sudo's.
+pub fn refused_by_sudo(said: &str, command: &str, settings: &DhcpSettings) -> Option<Failure> {
+    link::refused_by_sudo(said).map(|why| failures::sudo(why, command, settings))
+}
+
+/// Where and as whom the site's DHCP host is asked, and how long each step may take (D5).
+pub fn target(settings: &DhcpSettings) -> (SshTarget, Deadlines) {
+    let target = SshTarget {
+        host: settings.host.clone(),
+        port: settings.port,
+        user: settings.user.clone(),
+        legacy_algorithms: settings.legacy_algorithms,
+    };
+    let deadlines = Deadlines {
+        connect: settings.connect,
+        login: settings.login,
+        command: settings.command,
+        transfer: settings.transfer,
+    };
+    (target, deadlines)
+}
+
 /// What the DHCP server is to know: the management interface's MAC and the out-of-band address (D1).
 fn entry_of(facts: &HostFacts) -> Result<Entry, Failure> {
     let missing = |message: String, action: String| {
@@ -89,18 +121,7 @@ async fn connect(cx: &ActivityCx, settings: &DhcpSettings) -> Result<SshClient, 
     let private_key = cx.secret(item, "private_key", PHASE).await?;
     let known_hosts = cx.secret(item, "known_hosts", PHASE).await?;
     let known_hosts = KnownHosts::parse(known_hosts.expose_secret());
-    let target = SshTarget {
-        host: settings.host.clone(),
-        port: settings.port,
-        user: settings.user.clone(),
-        legacy_algorithms: settings.legacy_algorithms,
-    };
-    let deadlines = Deadlines {
-        connect: settings.connect,
-        login: settings.login,
-        command: settings.command,
-        transfer: settings.transfer,
-    };
+    let (target, deadlines) = target(settings);
     cx.env
         .clients
         .ssh(&target, deadlines, &private_key, known_hosts)

@@ -25,6 +25,22 @@ use rehearsal::Rehearsal;
 use ssh::known_hosts::KnownHosts;
 use ssh::{Deadlines, SshClient, SshError, SshTarget};
 
+/// A client of a BMC for one look, which sends no write and makes no login (K4).
+pub fn look_at_bmc(base: &Url, options: RedfishOptions) -> Result<Redfish, RedfishError> {
+    Ok(Redfish::new(base, None, options)?.rehearsed(&Rehearsal::default()))
+}
+
+/// A connection to an SSH host for one look: what would change something is not run, and no file is written.
+pub async fn look_at_host(
+    target: &SshTarget,
+    deadlines: Deadlines,
+    private_key: &SecretString,
+    known_hosts: KnownHosts,
+) -> Result<SshClient, SshError> {
+    let client = SshClient::connect(target, deadlines, private_key, known_hosts).await?;
+    Ok(client.rehearsed(&Rehearsal::default()))
+}
+
 /// The clients that live as long as the program. Those of BMCs and DHCP hosts live as long as one activity.
 pub struct Clients {
     pub netbox: netbox::NetBox,

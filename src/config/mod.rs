@@ -7,7 +7,7 @@ mod ironic;
 mod load;
 mod log;
 mod nats;
-mod nearest;
+pub(crate) mod nearest;
 pub mod paths;
 mod push;
 mod schema;
@@ -15,6 +15,7 @@ pub mod settings;
 mod shape;
 mod site;
 mod table;
+mod unchecked;
 pub mod vault;
 mod webhooks;
 

@@ -2,7 +2,7 @@
 
 /// The nearest of some names, where one is near enough: a third of its letters may differ, two always, and what one is
 /// the beginning of counts as near.
-pub(super) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_ascii_lowercase();
     names
         .into_iter()

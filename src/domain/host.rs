@@ -142,6 +142,27 @@ impl BondSettings {
 }
 
 impl HostFacts {
+    /// A host of which nothing is known, for rules that are judged without one.
+    pub fn nobody() -> Self {
+        HostFacts {
+            netbox_id: 0,
+            name: String::new(),
+            status: String::new(),
+            site: SiteFacts::default(),
+            rack: None,
+            position: None,
+            serial: None,
+            device_class: None,
+            manufacturer: String::new(),
+            model: String::new(),
+            tags: Vec::new(),
+            oob_ip: None,
+            management: None,
+            interfaces: Vec::new(),
+            ironic_settings: None,
+        }
+    }
+
     /// The frontend interfaces in their order: those that `ironic_settings.interfaces` names, else those whose description
     /// is the host's `interface_type`. The first one is the provisioning NIC, for the BMC's boot restriction and for
     /// Ironic's PXE port alike (B13, I3).

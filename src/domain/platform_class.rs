@@ -94,6 +94,11 @@ fn gpu_type<'a>(inputs: &Inputs<'a>) -> Result<&'a str, Unresolvable> {
     }
 }
 
+/// What is wrong with `config_context.ztp` of a device that has GPUs; `None`: nothing (P5).
+pub fn ztp_misfit(ztp: Option<&Value>) -> Option<Unresolvable> {
+    fabric_type(ztp).err()
+}
+
 /// P5. A guessed fabric would select the wrong hardware descriptor, so what is not clear is refused. A null takes a block
 /// back, as NetBox's contexts do.
 fn fabric_type(ztp: Option<&Value>) -> Result<&'static str, Unresolvable> {

@@ -15,6 +15,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use self::firmware::misfits as firmware_misfits;
 use self::parts::Parts;
 pub(super) use self::parts::is_closed;
 use self::queue::Queue;

@@ -131,6 +131,8 @@ pub async fn run(app: App, options: TuiOptions) -> Result<(), TuiError> {
         model.toast(ToastKind::Warning, format!("the theme of last time is gone: {error}"), Some(action));
     }
     model.keymap = keymap;
+    let unchecked = |name: &String| (name.clone(), app.settings().unchecked(name));
+    model.unchecked = app.settings().sites.keys().map(unchecked).filter(|(_, systems)| !systems.is_empty()).collect();
     model.sites = app.settings().sites.iter().map(|(name, site)| (name.clone(), site.options.clone())).collect();
     // The feed is heard before the fleet is read: nothing happens between the two unseen.
     outside.follow();

@@ -808,9 +808,17 @@ fn all_views(width: u16, height: u16) -> Views {
         press(&mut model, "a G");
         model
     };
+    // Certificates of the site's BMCs and of one of its Ironics are not looked at (B20).
+    let unchecked = |mut model: Model| {
+        model.unchecked = [("osl1".to_owned(), vec!["BMCs".to_owned(), "Ironic gpu".to_owned()])].into();
+        model
+    };
     let mut tree = console(width, height);
     press(&mut tree, "tab");
     vec![
+        ("fleet-unchecked", unchecked(console(width, height))),
+        ("run-unchecked", unchecked(live_run(width, height, "gpu-b07-39"))),
+        ("launch-unchecked", unchecked(with("j e"))),
         ("fleet", console(width, height)),
         ("fleet-places", tree),
         ("fleet-sorted", sorted()),

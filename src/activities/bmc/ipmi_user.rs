@@ -47,7 +47,7 @@ pub(super) fn check_policy(bmc: &Bmc<'_>, rules: PasswordRules, credential: &Cre
 }
 
 /// Why a name or password fits no BMC with these limits. Says the limit and never the secret.
-fn unfit(name: &str, password: &str, rules: PasswordRules) -> Option<String> {
+pub fn unfit(name: &str, password: &str, rules: PasswordRules) -> Option<String> {
     if name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(|b| b.is_ascii_graphic()) {
         return Some(format!("its name '{name}' is not 1 to {NAME_MAX} printable ASCII characters"));
     }

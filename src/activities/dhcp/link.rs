@@ -108,9 +108,8 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// A configured command, with privilege where that is configured.
-    fn command(&self, command: &str) -> String {
-        if self.settings.sudo { format!("sudo -n -- {command}") } else { command.to_owned() }
+    fn command(&self, text: &str) -> String {
+        command(self.settings, text)
     }
 
     pub fn in_command(&self, error: &SshError) -> Failure {
@@ -127,13 +126,18 @@ impl<'a> Link<'a> {
     }
 }
 
+/// A configured command, with privilege where that is configured.
+pub(super) fn command(settings: &DhcpSettings, command: &str) -> String {
+    if settings.sudo { format!("sudo -n -- {command}") } else { command.to_owned() }
+}
+
 fn lock(others: &Mutex<Others>) -> MutexGuard<'_, Others> {
     others.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why sudo did not carry a command out; `None` where it is not sudo that speaks. What it says in other languages is taken
 /// for the command's own words: then the status speaks.
-fn refused_by_sudo(said: &str) -> Option<&'static str> {
+pub(super) fn refused_by_sudo(said: &str) -> Option<&'static str> {
     let speaks = |part: &str| said.contains(part);
     if speaks("sudo: a password is required") || speaks("sudo: a terminal is required") {
         Some("it wants a password")

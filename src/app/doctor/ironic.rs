@@ -1,35 +1,32 @@
 //! Looks at one Ironic: which API versions it speaks and what they lack, and whether it takes the login. Reads only.
 
+use super::check::Cause;
 use super::{Check, Level};
 use crate::clients::ironic::{Apart, Ironic, IronicError, Microversion, Spoken};
 use crate::clients::keystone::KeystoneError;
 
 pub(super) async fn look(ironic: &Ironic, tell: &mut dyn FnMut(Check)) {
     let check = |part: &str| format!("ironic.{}.{part}", ironic.name());
-    let spoken = match ironic.speaks().await {
-        Ok(spoken) => spoken,
-        Err(error) => {
-            tell(unasked(check("api"), ironic, &error));
-            tell(Check::to_mend(
-                Level::Unknown,
-                check("login"),
-                "could not be looked at",
-                "mend what the line above says",
-            ));
-            return;
-        }
+    let api = match ironic.speaks().await {
+        Ok(spoken) => versions(check("api"), ironic, spoken),
+        Err(error) => unasked(check("api"), ironic, &error),
     };
-    tell(versions(check("api"), ironic, spoken));
-    match ironic.sees_nodes().await {
-        Ok(()) => tell(Check::ok(check("login"), "the list of nodes is read")),
-        // The line above says it already.
-        Err(IronicError::TooOld { .. } | IronicError::TooNew { .. }) => tell(Check::to_mend(
-            Level::Unknown,
-            check("login"),
-            "could not be looked at",
-            "mend what the line above says",
-        )),
-        Err(error) => tell(unasked(check("login"), ironic, &error)),
+    let (passes, cause) = (api.lets_pass(), api.cause());
+    tell(api);
+    if !passes {
+        tell(Check::blocked(check("login"), &cause));
+        return;
+    }
+    tell(match ironic.sees_nodes().await {
+        Ok(()) => Check::ok(check("login"), "the list of nodes is read"),
+        Err(error) => unasked(check("login"), ironic, &error),
+    });
+}
+
+/// The lines of an Ironic that can't be asked.
+pub(super) fn blocked(name: &str, cause: &Cause, tell: &mut dyn FnMut(Check)) {
+    for part in ["api", "login"] {
+        tell(Check::blocked(format!("ironic.{name}.{part}"), cause));
     }
 }
 

@@ -1,66 +1,36 @@
 //! Looks whether what muster needs of other systems is there, one line for each thing, and changes nothing.
+//!
+//! A line that could not be looked at since another one is not well names that one (`because`): mending it comes first, and
+//! nothing is known of the rest.
 
+mod bmc;
+mod check;
+mod context;
+mod dhcp;
+mod fields;
 mod ironic;
 mod netbox;
 mod permissions;
+mod reach;
+mod site;
 mod vault;
 mod webhooks;
 
 use std::path::Path;
 
-use serde::Serialize;
+pub use check::{Check, Level};
 
 use super::handle::OpenError;
 use crate::clients::ironic::Ironic;
 use crate::clients::netbox::NetBox;
 use crate::clients::vault::Vault;
-use crate::config::settings::Settings;
-use crate::domain::failure::Owner;
+use crate::config::settings::{IronicAuth, Settings, VaultKind};
+use check::Cause;
 
-/// What became of one look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    Ok,
-    /// It works, and should be looked at.
-    Warn,
-    /// It could not be looked at: neither good nor bad is known.
-    Unknown,
-    /// It will not work.
-    Fail,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// `netbox.view.dcim.device`: stays the same from version to version.
-    pub check: String,
-    pub level: Level,
-    pub message: String,
-    /// Who mends it; `None` where nothing is to be mended.
-    pub owner: Option<Owner>,
-    pub action: Option<String>,
-}
-
-impl Check {
-    fn ok(check: impl Into<String>, message: impl Into<String>) -> Self {
-        Check { check: check.into(), level: Level::Ok, message: message.into(), owner: None, action: None }
-    }
-
-    fn to_mend(level: Level, check: impl Into<String>, message: impl Into<String>, action: impl Into<String>) -> Self {
-        Check {
-            check: check.into(),
-            level,
-            message: message.into(),
-            owner: Some(Owner::InfraEng),
-            action: Some(action.into()),
-        }
-    }
-}
-
-/// Looks at the vault, at NetBox (whether it answers, whose token it is, and every permission that is needed or too much, O12),
-/// at every Ironic (its API versions, its login) and at the receivers of webhooks. `told` gets each line when it is known.
-/// `state`: a folder whose store says what became of deliveries; it may be missing, and is left as it is.
+/// Looks at the vault and its items, at NetBox (how it is reached, whose token it is, every permission that is needed or too
+/// much, its custom fields and tags), at every Ironic with its Keystone, at the receivers of webhooks, and at every site: its data
+/// in NetBox, its DHCP host, its BMCs. `told` gets each line when it is known (K4, O12). `state`: a folder whose store says what
+/// became of deliveries; it may be missing, and is left as it is.
 pub async fn doctor(
     settings: &Settings,
     state: Option<&Path>,
@@ -72,26 +42,73 @@ pub async fn doctor(
         told(&check);
         checks.push(check);
     };
-    let open = vault::open(&vault, &mut tell).await;
-    let netbox = match vault.resolve(&settings.netbox.token).await {
-        Ok(token) => Some(
-            NetBox::new(&settings.netbox, token)
-                .map_err(|source| OpenError::Client { what: format!("NetBox at {}", settings.netbox.url), source })?,
-        ),
-        Err(error) => {
-            netbox::without_token(vault::unasked("netbox.token", &error), &mut tell);
-            None
+    let open = open_vault(&vault, settings, &mut tell).await;
+    let keys = vault::fixed_items(&vault, settings, open.as_ref(), &mut tell).await;
+
+    let reached = reach::http(&reach::Server::netbox(settings), &mut tell).await;
+    let token = vault.resolve(&settings.netbox.token).await;
+    let netbox = match (reached, token) {
+        (Err(cause), _) => {
+            netbox::without_token(Check::blocked("netbox.token", &cause), &mut tell);
+            Err(cause)
+        }
+        (Ok(()), Err(error)) => {
+            let check = match &open {
+                Some(cause) if matches!(settings.netbox.token, crate::config::settings::SecretRef::Vault { .. }) => {
+                    Check::blocked("netbox.token", cause)
+                }
+                _ => vault::unasked("netbox.token", &error),
+            };
+            let cause = check.cause();
+            netbox::without_token(check, &mut tell);
+            Err(cause)
+        }
+        (Ok(()), Ok(token)) => {
+            let netbox = NetBox::new(&settings.netbox, token)
+                .map_err(|source| OpenError::Client { what: format!("NetBox at {}", settings.netbox.url), source })?;
+            netbox::look(&netbox, &mut tell).await.map(|sights| (netbox, sights))
         }
     };
-    vault::items(&vault, settings, netbox.as_ref(), open, &mut tell).await;
-    if let Some(netbox) = &netbox {
-        netbox::look(netbox, &mut tell).await;
-    }
+    let known = match &netbox {
+        Ok((netbox, sights)) => Ok(fields::look(netbox, sights, settings, &mut tell).await),
+        Err(cause) => {
+            fields::blocked(settings, cause, &mut tell);
+            Err(cause.clone())
+        }
+    };
+    vault::bmc_items(&vault, netbox.as_ref().map_err(Clone::clone), open.as_ref(), &mut tell).await;
+
     for (name, instance) in &settings.ironic {
+        let mut stands_in = reach::http(&reach::Server::ironic(name, instance), &mut tell).await.err();
+        if let IronicAuth::Keystone(auth) = &instance.auth {
+            let server = reach::Server::keystone(name, instance, auth);
+            stands_in = stands_in.or(reach::http(&server, &mut tell).await.err());
+        }
+        if let Some(cause) = stands_in {
+            ironic::blocked(name, &cause, &mut tell);
+            continue;
+        }
         let ironic = Ironic::new(name, instance, &vault)
             .map_err(|source| OpenError::Client { what: format!("Ironic '{name}' at {}", instance.url), source })?;
         ironic::look(&ironic, &mut tell).await;
     }
     webhooks::look(settings, &vault, state, &mut tell).await;
+
+    let netbox = netbox.as_ref().map(|(netbox, _)| netbox).map_err(Clone::clone);
+    for slug in settings.sites.keys() {
+        let place = site::Place { settings, slug, keys: keys.as_ref() };
+        site::look(&place, netbox.clone(), known.as_ref().map_err(Clone::clone), &mut tell).await;
+    }
     Ok(checks)
+}
+
+/// How the vault is reached, where it is a server, and whether it lets muster in; what stands in the way of its items.
+async fn open_vault(vault: &Vault, settings: &Settings, tell: &mut dyn FnMut(Check)) -> Option<Cause> {
+    if let VaultKind::Connect(connect) = &settings.vault.kind
+        && let Err(cause) = reach::http(&reach::Server::connect(connect), tell).await
+    {
+        tell(Check::blocked("vault.open", &cause));
+        return Some(cause);
+    }
+    vault::open(vault, tell).await
 }

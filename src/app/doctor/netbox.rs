@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 
+use super::check::Cause;
 use super::permissions::{Known, Needed, Sight, VIEW, change, token, too_much, view};
 use super::{Check, Level};
 use crate::clients::netbox::NetBox;
@@ -18,26 +19,43 @@ const AT_ONCE: usize = 4;
 /// Devices whose interfaces are looked at.
 const SINGLY: usize = 5;
 
-pub(super) async fn look(netbox: &NetBox, tell: &mut dyn FnMut(Check)) {
+/// The object types that can't be read as they should, with what stands in the way.
+pub(super) type Hidden = BTreeMap<&'static str, Cause>;
+
+/// The oldest NetBox that has out-of-band addresses, and the oldest that has MAC addresses as objects.
+const OLDEST: (u32, u32) = (3, 6);
+const WHOLE: (u32, u32) = (4, 2);
+
+/// `Err`: nothing can be asked.
+pub(super) async fn look(netbox: &NetBox, tell: &mut dyn FnMut(Check)) -> Result<Hidden, Cause> {
     let account = netbox.account().await;
     // Whatever refuses the token or does not answer here does so everywhere.
     if let Err(error @ (NetBoxError::Token { .. } | NetBoxError::Http(_) | NetBoxError::Redirect { .. })) = &account {
         let (said, action) = words(netbox, error);
         let level = if matches!(error, NetBoxError::Http(_)) { Level::Unknown } else { Level::Fail };
-        without_token(Check::to_mend(level, "netbox.token", said, action), tell);
-        return;
+        let check = Check::to_mend(level, "netbox.token", said, action);
+        let cause = check.cause();
+        without_token(check, tell);
+        return Err(cause);
     }
     // An older NetBox does not say whose token it is.
     let account: Option<Account> = account.ok();
     let user = account.as_ref().map_or("the token's user".to_owned(), |a| neutralize(&a.username).into_owned());
     let facts = netbox.token_facts().await.ok().flatten();
     tell(token(facts.as_ref(), Timestamp::now(), &user));
+    let version = netbox.version().await.map_err(|error| words(netbox, &error));
+    tell(version_line(version.as_ref().map(String::as_str)));
 
     let sights: Vec<Sight> = stream::iter(&VIEW).map(|needed| sight(netbox, needed)).buffered(AT_ONCE).collect().await;
     let sample = netbox.pointing_devices().await.unwrap_or_default();
     let known = known(netbox, &sample, &sights).await;
+    let mut hidden = Hidden::new();
     for (needed, sight) in VIEW.iter().zip(&sights) {
-        tell(view(needed, sight, known.get(needed.object).copied().unwrap_or_default(), &user));
+        let check = view(needed, sight, known.get(needed.object).copied().unwrap_or_default(), &user);
+        if !check.lets_pass() {
+            hidden.insert(needed.object, check.cause());
+        }
+        tell(check);
     }
 
     let methods: Vec<_> = stream::iter(&VIEW)
@@ -55,6 +73,10 @@ pub(super) async fn look(netbox: &NetBox, tell: &mut dyn FnMut(Check)) {
         }
     }
     match unasked.iter().find(|(object, _)| *object == "dcim.device") {
+        // NetBox offers no write on what is not seen.
+        _ if hidden.contains_key("dcim.device") => {
+            tell(Check::blocked("netbox.change.dcim.device", &hidden["dcim.device"]));
+        }
         Some((_, error)) => {
             let (said, action) = words(netbox, error);
             tell(Check::to_mend(Level::Unknown, "netbox.change.dcim.device", said, action));
@@ -84,19 +106,41 @@ pub(super) async fn look(netbox: &NetBox, tell: &mut dyn FnMut(Check)) {
         let action = format!("look through the permissions of '{groups}' in NetBox");
         tell(Check::to_mend(Level::Unknown, "netbox.more.groups", message, action));
     }
+    Ok(hidden)
+}
+
+/// The line of NetBox's version.
+fn version_line(version: Result<&str, &(String, String)>) -> Check {
+    let name = "netbox.version";
+    let version = match version {
+        Ok(version) => neutralize(version).into_owned(),
+        Err((said, action)) => return Check::to_mend(Level::Unknown, name, said.clone(), action.clone()),
+    };
+    let mut parts = version.trim_start_matches('v').split(['.', '-']).map(|part| part.parse::<u32>().ok());
+    let (Some(Some(major)), Some(Some(minor))) = (parts.next(), parts.next()) else {
+        let message = format!("NetBox says that its version is '{version}', which is none that is known");
+        return Check::to_mend(Level::Unknown, name, message, "check that NetBox itself answers there");
+    };
+    let lacks = |level, what: &str, (major, minor): (u32, u32)| {
+        let message = format!("NetBox is {version} and has no {what}");
+        Check::to_mend(level, name, message, format!("bring NetBox to {major}.{minor} or later"))
+    };
+    match (major, minor) {
+        old if old < OLDEST => lacks(Level::Fail, "out-of-band addresses of devices", OLDEST),
+        old if old < WHOLE => lacks(Level::Warn, "MAC addresses of their own: new ones are seen late", WHOLE),
+        _ => Check::ok(name, format!("NetBox is {version}")),
+    }
 }
 
 /// The first line, where without it nothing more can be looked at.
 pub(super) fn without_token(first: Check, tell: &mut dyn FnMut(Check)) {
+    let cause = first.cause();
     tell(first);
+    tell(Check::blocked("netbox.version", &cause));
     for Needed { object, .. } in &VIEW {
-        tell(not_looked_at(format!("netbox.view.{object}")));
+        tell(Check::blocked(format!("netbox.view.{object}"), &cause));
     }
-    tell(not_looked_at("netbox.change.dcim.device".to_owned()));
-}
-
-fn not_looked_at(check: String) -> Check {
-    Check::to_mend(Level::Unknown, check, "could not be looked at", "mend what the first line says")
+    tell(Check::blocked("netbox.change.dcim.device", &cause));
 }
 
 async fn sight(netbox: &NetBox, needed: &Needed) -> Sight {
@@ -158,4 +202,17 @@ async fn known(netbox: &NetBox, sample: &[Pointing], sights: &[Sight]) -> BTreeM
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: K4
+    #[test]
+    fn a_netbox_that_is_too_old_is_told_from_one_that_lacks_a_little() {
+        let level = |version: &str| version_line(Ok(version)).level;
+        assert_eq!((level("3.5.9"), level("4.1.11"), level("4.7.3")), (Level::Fail, Level::Warn, Level::Ok));
+        assert_eq!((level("v4.2-beta1"), level("yes")), (Level::Ok, Level::Unknown));
+    }
 }

@@ -3,6 +3,7 @@
 
 mod error;
 mod message;
+mod probe;
 mod trust;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use url::Url;
 
 pub use error::HttpError;
 pub use message::{Answer, Auth, Request};
+pub use probe::{connect, handshake, knock, resolve};
 
 use super::rehearsal::{Ask, Met, Rehearsal};
 use super::trail;

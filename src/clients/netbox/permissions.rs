@@ -9,7 +9,8 @@ use serde::Deserialize;
 use super::NetBox;
 use super::error::NetBoxError;
 use super::pages::Identified;
-use super::records::OnlyId;
+use super::read::DEVICE_FIELDS;
+use super::records::{DeviceRecord, OnlyId, TagRecord};
 use crate::clients::http::{Method, Request};
 
 /// Devices that are looked at for what they point at.
@@ -108,6 +109,12 @@ impl Identified for TypeCount {
 }
 
 #[derive(Debug, Deserialize)]
+struct Status {
+    #[serde(rename = "netbox-version")]
+    version: String,
+}
+
+#[derive(Debug, Deserialize)]
 struct Options {
     #[serde(default)]
     actions: BTreeMap<String, serde_json::Value>,
@@ -131,6 +138,35 @@ impl NetBox {
             None if own.count == 1 => own.results.into_iter().next(),
             None => None,
         })
+    }
+
+    /// Which NetBox this is: `4.7.3`.
+    pub async fn version(&self) -> Result<String, NetBoxError> {
+        self.get::<Status>("/api/status/", vec![]).await.map(|status| status.version)
+    }
+
+    /// Some hosts of a role at a site, with their config contexts.
+    pub async fn some_hosts(&self, site: &str, role: u64, most: usize) -> Result<Vec<DeviceRecord>, NetBoxError> {
+        let query = vec![
+            ("site".to_owned(), site.to_owned()),
+            ("role_id".to_owned(), role.to_string()),
+            ("limit".to_owned(), most.to_string()),
+            ("ordering".to_owned(), "id".to_owned()),
+            ("fields".to_owned(), format!("{DEVICE_FIELDS},config_context")),
+        ];
+        let mut rows = self.get::<Rows<DeviceRecord>>("/api/dcim/devices/", query).await?.results;
+        rows.retain(|device| device.site.slug == site && device.role.id == role);
+        Ok(rows)
+    }
+
+    /// Those of these tags that there are.
+    pub async fn known_tags(&self, slugs: &BTreeSet<String>) -> Result<BTreeSet<String>, NetBoxError> {
+        if slugs.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let query = slugs.iter().map(|slug| ("slug".to_owned(), slug.clone())).collect();
+        let found = self.list::<TagRecord>("/api/extras/tags/", query).await?;
+        Ok(found.rows.into_iter().map(|tag| tag.slug).filter(|slug| slugs.contains(slug)).collect())
     }
 
     /// How many objects of a list the token sees.

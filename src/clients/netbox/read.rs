@@ -16,7 +16,7 @@ use super::records::{
 use super::{NetBox, Versioned};
 
 /// The fields of a device without its config context, which makes lists slow.
-const DEVICE_FIELDS: &str = "id,name,device_type,role,site,location,rack,position,face,status,serial,asset_tag,tenant,tags,\
+pub(super) const DEVICE_FIELDS: &str = "id,name,device_type,role,site,location,rack,position,face,status,serial,asset_tag,tenant,tags,\
                              oob_ip,custom_fields,last_updated";
 pub(super) const INTERFACE_FIELDS: &str = "id,name,device,type,enabled,mgmt_only,label,description,lag,mac_address,\
                                            mac_addresses,cable,link_peers,link_peers_type,connected_endpoints,\

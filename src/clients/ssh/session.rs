@@ -288,6 +288,33 @@ impl SshClient {
         Ok(self.look(&format!("test -e {}", quote(path))).await?.status == 0)
     }
 
+    /// Whether there is such a folder, and whether the user may write into it. Looks, and writes nothing.
+    pub async fn folder(&self, path: &str) -> Result<Option<bool>, SshError> {
+        let place = quote(path);
+        if self.look(&format!("test -d {place}")).await?.status != 0 {
+            return Ok(None);
+        }
+        Ok(Some(self.look(&format!("test -w {place}")).await?.status == 0))
+    }
+
+    /// Runs a command of the configuration that promises to change nothing, in a rehearsal too: a test, a validation.
+    pub async fn inspect(&self, command: &str) -> Result<Output, SshError> {
+        self.look(command).await
+    }
+
+    /// Whether sudo lets the user run a command without a password: sudo says so without running it.
+    pub async fn may_sudo(&self, command: &str) -> Result<Output, SshError> {
+        self.look(&format!("sudo -n -l -- {command}")).await
+    }
+
+    /// The seconds of the host's clock since 1970; `None` where it has no `date` that says them.
+    pub async fn clock(&self) -> Result<Option<i64>, SshError> {
+        let output = self.look("date -u +%s").await?;
+        // A noisy profile may have said something before it.
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().rev().find_map(|line| line.trim().parse().ok()).filter(|_| output.status == 0))
+    }
+
     /// Opens an SFTP session over this connection.
     pub async fn sftp(&self) -> Result<Sftp<'_>, SshError> {
         Sftp::open(self, self.deadlines.transfer).await

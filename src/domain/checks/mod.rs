@@ -43,7 +43,7 @@ use serde_json::{Map, Value};
 
 use super::cable_doctor::{self, Survey};
 use super::failure::Owner;
-use super::host::HostFacts;
+use super::host::{HostFacts, IronicSettings};
 use super::text::neutralize_to;
 use super::verify::{Check, Verdict, Verification};
 
@@ -78,6 +78,20 @@ pub fn judge(
 /// a plan can say of an inspection that nobody has made (G14).
 pub fn count_of_whole(verdict_on_nothing: &Verification) -> usize {
     verdict_on_nothing.checks.iter().filter(|check| check.observed != links::NIC_MISSING).count()
+}
+
+/// Every key of `inspection_validation` that cannot be read or that nobody reads: its path, and what is wrong with it.
+pub fn misfits(validation: &Map<String, Value>) -> Vec<(String, String)> {
+    let settings = IronicSettings { inspection_validation: validation.clone(), ..IronicSettings::default() };
+    let host = HostFacts { ironic_settings: Some(settings), ..HostFacts::nobody() };
+    let rows = judge(&host, &Value::Null, &Value::Null, None).checks;
+    let wrong = rows.into_iter().filter(|check| check.kind == SETTINGS);
+    wrong
+        .map(|check| match check.verdict {
+            Verdict::Skipped => (check.subject, "is no key that muster knows".to_owned()),
+            _ => (check.subject, format!("is {}, {} is needed", check.observed, check.expected)),
+        })
+        .collect()
 }
 
 /// The checks of one key of `inspection_validation`.
@@ -216,18 +230,21 @@ fn mend_count(check: Check, wanted: u64, seen: Option<u64>, part: &str) -> Check
     }
 }
 
+/// The kind of a row about the rules themselves.
+const SETTINGS: &str = "settings";
+
 const NOT_REPORTED: &str = "not reported";
 
 fn unreadable(key: &str, value: &Value, wanted: &str) -> Check {
     let subject = format!("inspection_validation.{key}");
-    row("settings", &subject, wanted, value, Verdict::Fail, "a rule that cannot be read is no rule")
+    row(SETTINGS, &subject, wanted, value, Verdict::Fail, "a rule that cannot be read is no rule")
         .mend(Owner::InfraEng, format!("correct '{subject}' in the device's config context in NetBox"))
 }
 
 fn not_known(key: &str) -> Check {
     let subject = format!("inspection_validation.{}", neutralize_to(key, 60));
     row(
-        "settings",
+        SETTINGS,
         &subject,
         "a key that muster knows",
         "not known, not judged",

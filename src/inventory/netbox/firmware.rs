@@ -51,6 +51,11 @@ impl Observer {
     }
 }
 
+/// Everything in the policy of a context that can't be read, each with its path at the beginning.
+pub fn misfits(context: &Map<String, Value>) -> Vec<String> {
+    policy(0, context).map(|policy| policy.problems).unwrap_or_default()
+}
+
 /// The policy of a context. What can't be read of it is named, and the rest holds: one device's context is no reason to
 /// take none of the fleet.
 fn policy(device: u64, context: &Map<String, Value>) -> Option<FirmwarePolicy> {

@@ -59,7 +59,6 @@ pub(super) fn account(token: &Token) -> Value {
     }
     if token.view && token.write {
         grants.push(json!({"id": 2, "name": "lab changes", "enabled": true, "object_types": ["dcim.device"], "actions": ["change"]}));
-        grants.push(json!({"id": 3, "name": "lab notes", "enabled": true, "object_types": ["extras.journalentry"], "actions": ["add"]}));
     }
     json!({"id": 2, "username": "muster", "is_active": true, "groups": [], "permissions": grants})
 }

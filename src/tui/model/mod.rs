@@ -71,6 +71,9 @@ pub struct Model {
     pub role: Option<Role>,
     /// Gates and options of each site, for the launch dialog.
     pub sites: BTreeMap<String, SiteOptions>,
+    /// By site: the systems whose certificates nobody checks, since the configuration says so. Sites without one are left out.
+    #[serde(default)]
+    pub unchecked: BTreeMap<String, Vec<String>>,
     pub fleet: Fleet,
     /// The places of the runs that have not begun, and what holds them.
     #[serde(default)]
@@ -247,6 +250,7 @@ impl Model {
             hands: false,
             role: None,
             sites: BTreeMap::new(),
+            unchecked: BTreeMap::new(),
             fleet: Fleet::default(),
             queue: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -327,6 +331,28 @@ impl Model {
     /// What everything usually takes on a host.
     pub fn figures(&self, host: &str) -> Figures {
         self.fleet.by_name(host).map_or_else(Figures::default, |host| self.usual.figures(&Kind::from(&host.device)))
+    }
+
+    /// The sites whose things show, those of an open dialog included; `None`: it may be any.
+    pub fn sites_shown(&self) -> Option<BTreeSet<&str>> {
+        let of_host = |host: &str| self.fleet.by_name(host).map(|host| host.device.site.as_str());
+        let of_place = |place: &'_ place::Place| place.0.first().map(String::as_str).map(str::to_owned);
+        let place = match self.screens.last() {
+            Some(Screen::Run(screen)) => of_host(&screen.host).map(str::to_owned),
+            Some(Screen::History(screen)) => of_host(&screen.host).map(str::to_owned),
+            Some(Screen::Compare(screen)) => of_host(&screen.host).map(str::to_owned),
+            Some(Screen::Rack(screen)) => of_place(&screen.place),
+            Some(Screen::Walk(_)) | None => of_place(&self.fleet.place),
+            Some(Screen::Log) => None,
+        }?;
+        let launch = match &self.popup {
+            Some(Popup::Launch(launch)) => Some(launch),
+            Some(Popup::Plan(plan)) => Some(&plan.launch),
+            _ => None,
+        };
+        let of_dialog = launch.into_iter().flat_map(|launch| launch.hosts.iter().map(|host| host.site.as_str()));
+        let known = self.unchecked.keys().map(String::as_str).find(|site| *site == place);
+        Some(known.into_iter().chain(of_dialog).collect())
     }
 
     /// The host that keys act on: of the run or the stop that shows, else the selected one.

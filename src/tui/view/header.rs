@@ -4,6 +4,7 @@ use ratatui::layout::Rect;
 
 use crate::app::Role;
 use crate::domain::text::neutralize;
+use crate::tui::glyphs::Status;
 use crate::tui::layout::WIDE;
 use crate::tui::model::host::SystemHealth;
 use crate::tui::model::place::Place;
@@ -22,12 +23,21 @@ pub fn draw(pen: &mut Pen, model: &Model) {
     let names = names(model);
     // The end of the header gives way to the place, step by step: fresh systems first, then what is queued, then the names
     // of the troubled systems, whose number stays.
-    let ends = [(Systems::All, true), (Systems::Troubled, true), (Systems::Troubled, false), (Systems::Number, false)];
+    // That certificates are not checked is always said, with fewer words where there is less room.
+    let [whole, short, sign] = unchecked(model);
+    let ends = [
+        (Systems::All, true, &whole, true),
+        (Systems::Troubled, true, &whole, true),
+        (Systems::Troubled, true, &short, true),
+        (Systems::Troubled, false, &short, false),
+        (Systems::Number, false, &short, false),
+        (Systems::Number, false, &sign, false),
+    ];
     let mut chosen = Vec::new();
-    for (at, (systems, queued)) in ends.into_iter().enumerate() {
-        chosen = end(model, systems, queued);
+    for (systems, queued, mark, all_names) in ends {
+        chosen = end(pen, model, systems, queued, mark.as_deref());
         let room = usize::from(row.width).saturating_sub(pieces_width(&chosen) + 2 + brand);
-        let wanted = if at < 2 { path_width(&names) } else { names.last().map_or(0, |n| text::width(n)) };
+        let wanted = if all_names { path_width(&names) } else { names.last().map_or(0, |n| text::width(n)) };
         if wanted <= room {
             break;
         }
@@ -71,8 +81,15 @@ enum Systems {
 }
 
 /// Counts and health, as much of them as is asked for.
-fn end(model: &Model, systems: Systems, queued: bool) -> Vec<Piece<'static>> {
+fn end(pen: &Pen, model: &Model, systems: Systems, queued: bool, mark: Option<&str>) -> Vec<Piece<'static>> {
     let mut out = counts(model, queued);
+    if let Some(mark) = mark {
+        let sign = pen.skin.glyphs.status(Status::Warned, pen.now);
+        out.insert(0, piece(format!("{sign} {mark}"), Meaning::Warn));
+        if out.len() > 1 {
+            out.insert(1, piece("   ", Meaning::Bar));
+        }
+    }
     let health = health(model, systems);
     if !out.is_empty() && !health.is_empty() {
         out.push(piece("   ", Meaning::Bar));
@@ -80,6 +97,22 @@ fn end(model: &Model, systems: Systems, queued: bool) -> Vec<Piece<'static>> {
     out.extend(health);
     out.push(piece(" ", Meaning::Bar));
     out
+}
+
+/// Which systems of the sites that show are asked without a look at their certificates: in full, in short, and as short as a
+/// host's name beside it needs (B20).
+fn unchecked(model: &Model) -> [Option<String>; 3] {
+    let shown = model.sites_shown();
+    let here = |site: &str| shown.as_ref().is_none_or(|shown| shown.contains(site));
+    let found: Vec<(&String, &Vec<String>)> = model.unchecked.iter().filter(|(site, _)| here(site)).collect();
+    let whole = match (found.as_slice(), &shown) {
+        ([], _) => return [None, None, None],
+        ([(_, systems)], Some(_)) => systems.join(", "),
+        ([(site, systems)], None) => format!("{site} {}", systems.join(", ")),
+        (several, _) => several.iter().map(|(site, _)| site.as_str()).collect::<Vec<_>>().join(", "),
+    };
+    let short = "TLS unchecked".to_owned();
+    [Some(format!("{short}: {}", neutralize(&whole))), Some(short), Some("TLS?".to_owned())]
 }
 
 fn path_width(names: &[String]) -> usize {
