@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use muster::config;
 use muster::config::settings::{
-    AgeVault, ConnectVault, DhcpServerKind, IronicAuth, KeyringVault, KeystoneMethod, KeystoneScope, OpVault,
-    SecretRef, Settings, Trust, VaultKind, default_options,
+    AgeVault, ConnectVault, DhcpServerKind, IronicAuth, KeyringVault, KeystoneAccount, KeystoneMethod, KeystoneScope,
+    OpVault, SecretRef, Settings, Trust, VaultKind, default_options,
 };
 use schema::fits;
 use serde_json::json;
@@ -62,7 +62,7 @@ fn the_example_is_right_as_it_stands_and_with_every_key_switched_on() {
     assert_eq!(as_is.console.on_end, on.console.on_end);
     assert_eq!(on.console.keys["retry+inspect"], ["ctrl-f", "f"]);
     muster::tui::keymap::Keymap::with(on.console.keys.clone()).unwrap();
-    assert_eq!(on.ironic.len(), 4);
+    assert_eq!(on.ironic.len(), 6);
     assert!(on.ironic["with-system-scope"] != on.ironic["with-project"]);
     // What is left out even then are alternatives of keys that are there, and what an emulated site needs not.
     let left_out: Vec<&str> = all
@@ -91,7 +91,10 @@ fn every_valid_file_is_read_as_it_is_meant() {
     assert!(matches!(netbox.trust, Trust::Pinned(bytes) if bytes[..2] == [0xab, 0xcd]));
     assert_eq!(ironic["north"].trust, Trust::Ca(at("tests/config/valid/ca.pem")), "relative to the file");
     let IronicAuth::Keystone(auth) = &ironic["north"].auth else { panic!("{:?}", ironic["north"].auth) };
-    let KeystoneMethod::Password { scope, user_domain, .. } = &auth.method else { panic!("{:?}", auth.method) };
+    let KeystoneAccount::Given { method: KeystoneMethod::Password { scope, user_domain, .. }, .. } = &auth.account
+    else {
+        panic!("{:?}", auth.account)
+    };
     assert_eq!(scope, &KeystoneScope::Project { name: "p".into(), domain: "Default".into() });
     assert_eq!(user_domain, "Default");
     assert_eq!(sites.keys().collect::<Vec<_>>(), ["zrh", "osl1"], "the order of the file");

@@ -150,7 +150,7 @@ async fn ironic_with(rig: &mut Rig, max: &str, nodes: wiremock::ResponseTemplate
     Mock::given(path("/")).respond_with(ResponseTemplate::new(200).set_body_json(root)).mount(&server).await;
     Mock::given(path("/v1/nodes")).respond_with(nodes).mount(&server).await;
     for instance in rig.settings.ironic.values_mut() {
-        instance.url = server.uri().parse().unwrap();
+        instance.url = Some(server.uri().parse().unwrap());
         instance.auth = muster::config::settings::IronicAuth::None;
     }
     server
@@ -185,7 +185,7 @@ async fn an_ironic_is_told_by_what_its_versions_lack_and_whether_it_takes_the_lo
     let checks = rig.look().await;
     assert!(at(&checks, &login).message.contains("X-OpenStack-Ironic-API-Version"), "{checks:#?}");
 
-    rig.settings.ironic.values_mut().for_each(|i| i.url = "http://127.0.0.1:9".parse().unwrap());
+    rig.settings.ironic.values_mut().for_each(|i| i.url = Some("http://127.0.0.1:9".parse().unwrap()));
     let checks = rig.look().await;
     assert_eq!((at(&checks, &api).level, at(&checks, &login).level), (Level::Unknown, Level::Unknown));
     assert_eq!(at(&checks, &api).because, Some(format!("ironic.{name}.tcp")));

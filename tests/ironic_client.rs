@@ -11,7 +11,8 @@ use muster::clients::ironic::{
 use muster::clients::keystone::KeystoneError;
 use muster::clients::vault::Vault;
 use muster::config::settings::{
-    IronicAuth, IronicInstance, KeystoneAuth, KeystoneMethod, KeystoneScope, SecretRef, Trust, VaultKind, VaultSettings,
+    IronicAuth, IronicInstance, KeystoneAccount, KeystoneAuth, KeystoneMethod, KeystoneScope, SecretRef, Trust,
+    VaultKind, VaultSettings,
 };
 use muster::domain::ids::NodeUuid;
 use muster::domain::provision::{Power, ProvisionState};
@@ -74,7 +75,7 @@ fn secret(field: &str) -> SecretRef {
 fn client_with(url: &str, auth: IronicAuth) -> (Ironic, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let settings = IronicInstance {
-        url: url.parse().unwrap(),
+        url: Some(url.parse().unwrap()),
         auth,
         trust: Trust::System,
         timeout: Duration::from_secs(5),
@@ -96,7 +97,8 @@ fn muster_provider() {
 }
 
 fn keystone(url: &str, method: KeystoneMethod) -> IronicAuth {
-    IronicAuth::Keystone(Box::new(KeystoneAuth { auth_url: url.parse().unwrap(), method }))
+    let account = KeystoneAccount::Given { auth_url: url.parse().unwrap(), method };
+    IronicAuth::Keystone(Box::new(KeystoneAuth { account, region: None, interface: None }))
 }
 
 fn password(scope: KeystoneScope) -> KeystoneMethod {
@@ -673,4 +675,62 @@ async fn a_missing_secret_is_the_vaults_error() {
     let (ironic, _folder) = client_with(&server.uri(), auth);
     let error = ironic.node("x").await.unwrap_err();
     assert!(matches!(error, IronicError::Vault(_)), "{error:?}");
+}
+
+/// Proves: K3
+#[tokio::test]
+async fn the_account_of_a_clouds_yaml_is_used_and_its_catalogue_says_where_ironic_is() {
+    let server = ironic_server().await;
+    let nodes = ResponseTemplate::new(200).set_body_json(json!({"nodes": []}));
+    Mock::given(path("/v1/nodes")).and(header("X-Auth-Token", "token-01")).respond_with(nodes).mount(&server).await;
+    let identity = MockServer::start().await;
+    let mut token = exchange("keystone", "003-password-project");
+    let endpoint = |interface: &str, url: &str| json!({"interface": interface, "region_id": "north", "url": url});
+    let endpoints = json!([endpoint("public", "http://127.0.0.1:9"), endpoint("internal", &server.uri())]);
+    token["response"]["body"]["token"]["catalog"] = json!([{"type": "baremetal", "endpoints": endpoints}]);
+    let body = token["request"]["body"].clone();
+    let login = Mock::given(method("POST")).and(path("/v3/auth/tokens")).and(body_json(body));
+    login.respond_with(answer(&token)).expect(1).mount(&identity).await;
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str, mode: u32| {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let cloud = format!(
+        "clouds:\n  osl1:\n    auth: &auth\n      auth_url: {}/v3\n      username: muster\n      project_name: enrol\n    \
+         region_name: north\n    interface: internal\n  other:\n    auth:\n      <<: *auth\n      password: canary\n",
+        identity.uri()
+    );
+    file("secure.yaml", "clouds: {osl1: {auth: {password: user-password}}}\n", 0o600);
+    let asked = |name: &str| {
+        let file = Some(folder.path().join("clouds.yaml"));
+        let account = KeystoneAccount::Cloud { name: name.into(), file };
+        let auth = IronicAuth::Keystone(Box::new(KeystoneAuth { account, region: None, interface: None }));
+        let settings = IronicInstance {
+            url: None,
+            auth,
+            trust: Trust::System,
+            timeout: Duration::from_secs(5),
+            device_classes: vec![],
+            project: None,
+            poll: Duration::from_secs(60),
+        };
+        muster_provider();
+        Ironic::new("osl1", &settings, &vault(folder.path())).unwrap()
+    };
+    // No secret stands in the cloud itself, so that others may read it.
+    file("clouds.yaml", &cloud, 0o644);
+    let ironic = asked("osl1");
+    ironic.sees_nodes().await.unwrap();
+    ironic.sees_nodes().await.unwrap();
+    assert!(server.uri().ends_with(&ironic.host()), "{}", ironic.host());
+
+    // One that holds a secret is its owner's alone.
+    let error = asked("other").sees_nodes().await.unwrap_err().to_string();
+    assert!(error.contains("mode 0644") && error.contains("chmod 600") && !error.contains("canary"), "{error}");
+    file("clouds.yaml", "clouds:\n  osl1: [canary\n", 0o600);
+    let error = asked("osl1").sees_nodes().await.unwrap_err();
+    let text = format!("{error} {error:?}");
+    assert!(text.contains("is no YAML") && !text.contains("canary"), "{text}");
 }

@@ -19,6 +19,8 @@ mod door;
 mod fleet;
 #[path = "support/inside.rs"]
 mod inside;
+#[path = "real/keystone.rs"]
+mod keystone;
 #[allow(dead_code, reason = "each test binary uses its part of the support")]
 #[path = "support/nats.rs"]
 mod nats;

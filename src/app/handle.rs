@@ -208,7 +208,7 @@ pub(super) async fn clients(settings: &Settings, vault: &Vault) -> Result<Client
     let mut ironic = IndexMap::new();
     for (name, instance) in &settings.ironic {
         let client = Ironic::new(name, instance, vault)
-            .map_err(|source| OpenError::Client { what: format!("Ironic '{name}' at {}", instance.url), source })?;
+            .map_err(|source| OpenError::Client { what: format!("Ironic '{name}' at {}", instance.place()), source })?;
         ironic.insert(name.clone(), client);
     }
     Ok(Clients { netbox, ironic })

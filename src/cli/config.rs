@@ -21,7 +21,11 @@ pub fn config(place: &Place, command: Config) -> Result<Exit, Ending> {
             output::line(&format!("'{}' is right", path.display()));
             let settings = &loaded.settings;
             for (name, instance) in &settings.ironic {
-                output::line(&format!("  ironic {name}: {} for {}", instance.url, instance.device_classes.join(", ")));
+                output::line(&format!(
+                    "  ironic {name}: {} for {}",
+                    instance.place(),
+                    instance.device_classes.join(", ")
+                ));
             }
             for (slug, site) in &settings.sites {
                 let gate = |on: bool| if on { "on" } else { "off" };

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use super::load::{DAY, REQUEST_MAX};
-use super::settings::{IronicAuth, IronicInstance, KeystoneAuth, KeystoneMethod, KeystoneScope};
+use super::settings::{IronicAuth, IronicInstance, KeystoneAccount, KeystoneAuth, KeystoneMethod, KeystoneScope};
 use super::table::Section;
 
 /// One instance. `None` only where a mistake was told.
 pub(super) fn instance(t: Section<'_>) -> Option<IronicInstance> {
-    let url = t.url("url");
+    // Left out where a catalogue says it; whether there is one is known below.
+    let url = t.has("url").then(|| t.url("url"));
+    if url.is_none() {
+        t.item("url");
+    }
     let device_classes = t.required("device_classes").and_then(|item| {
         let classes = item.texts()?;
         if classes.is_empty() { item.fault("is empty: the instance would manage nothing") } else { Some(classes) }
@@ -18,8 +22,15 @@ pub(super) fn instance(t: Section<'_>) -> Option<IronicInstance> {
     let project = t.optional_text("project");
     let timeout = t.seconds_or("timeout_s", Duration::from_secs(60), REQUEST_MAX);
     let poll = t.seconds_or("poll_s", Duration::from_secs(30), DAY);
+    if url.is_none() && auth.as_ref().is_some_and(|auth| !matches!(auth, IronicAuth::Keystone(_))) {
+        t.fault_at("url", "is missing: only Keystone has a catalogue to find it in");
+    }
     t.finish();
-    Some(IronicInstance { url: url?, auth: auth?, trust, timeout, device_classes: device_classes?, project, poll })
+    let url = match url {
+        Some(url) => Some(url?),
+        None => None,
+    };
+    Some(IronicInstance { url, auth: auth?, trust, timeout, device_classes: device_classes?, project, poll })
 }
 
 #[derive(Clone, Copy)]
@@ -51,6 +62,29 @@ fn auth(t: Section<'_>) -> Option<IronicAuth> {
 }
 
 fn keystone(t: &Section<'_>) -> Option<KeystoneAuth> {
+    let region = t.optional_text("region");
+    let words = [("public", "public"), ("internal", "internal"), ("admin", "admin")];
+    let interface = t.item("interface").and_then(|item| item.choice(&words)).map(str::to_owned);
+    let account = match (t.item("cloud").is_some(), t.flag_or("environment", false)) {
+        (true, true) => {
+            t.fault("has both a cloud and the environment; one of them is enough");
+            None
+        }
+        (true, false) => cloud(t),
+        (false, true) => Some(KeystoneAccount::Environment),
+        (false, false) => given(t),
+    };
+    Some(KeystoneAuth { account: account?, region, interface })
+}
+
+/// A cloud of clouds.yaml, which has the whole account.
+fn cloud(t: &Section<'_>) -> Option<KeystoneAccount> {
+    let name = t.text("cloud");
+    let file = t.item("clouds_file").and_then(|item| Some(item.path(item.text()?)));
+    Some(KeystoneAccount::Cloud { name: name?, file })
+}
+
+fn given(t: &Section<'_>) -> Option<KeystoneAccount> {
     let auth_url = t.url("auth_url");
     let by_credential = t.item("application_credential_id").is_some();
     let by_password = t.item("username").is_some() || t.item("password").is_some();
@@ -65,7 +99,7 @@ fn keystone(t: &Section<'_>) -> Option<KeystoneAuth> {
         (true, false) => credential(t),
         (false, _) => password(t),
     };
-    Some(KeystoneAuth { auth_url: auth_url?, method: method? })
+    Some(KeystoneAccount::Given { auth_url: auth_url?, method: method? })
 }
 
 fn credential(t: &Section<'_>) -> Option<KeystoneMethod> {

@@ -269,7 +269,8 @@ pub enum Trust {
 /// `[ironic.NAME]`
 #[derive(Debug, Clone, PartialEq)]
 pub struct IronicInstance {
-    pub url: Url,
+    /// `None`: Keystone's catalogue says where it is.
+    pub url: Option<Url>,
     pub auth: IronicAuth,
     pub trust: Trust,
     pub timeout: Duration,
@@ -289,12 +290,24 @@ pub enum IronicAuth {
     Keystone(Box<KeystoneAuth>),
 }
 
-/// Keystone v3 authentication. The endpoint is the instance's `url`; the catalogue is not asked.
+/// Keystone v3 authentication.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeystoneAuth {
-    /// With or without `/v3` at its end.
-    pub auth_url: Url,
-    pub method: KeystoneMethod,
+    pub account: KeystoneAccount,
+    /// Of the catalogue; what the account itself says where these are left out.
+    pub region: Option<String>,
+    pub interface: Option<String>,
+}
+
+/// Where the account stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum KeystoneAccount {
+    /// In the configuration and the vault; the URL with or without `/v3` at its end.
+    Given { auth_url: Url, method: KeystoneMethod },
+    /// In clouds.yaml, under a name; without a file in the first one that OpenStack's own clients would read.
+    Cloud { name: String, file: Option<PathBuf> },
+    /// In the variables `OS_…`.
+    Environment,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -421,6 +434,13 @@ pub struct ConsoleSettings {
     pub on_end: OnEnd,
     /// Keys by the names of actions, in place of those that the console comes with.
     pub keys: BTreeMap<String, Vec<String>>,
+}
+
+impl IronicInstance {
+    /// Where it is, for messages.
+    pub fn place(&self) -> String {
+        self.url.as_ref().map_or("the endpoint of Keystone's catalogue".to_owned(), Url::to_string)
+    }
 }
 
 impl Settings {

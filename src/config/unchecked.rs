@@ -1,6 +1,6 @@
 //! Which systems of a site are asked without a look at their certificate: a choice of the configuration that has to be seen.
 
-use super::settings::{IronicAuth, NatsSettings, Settings, Trust, VaultKind};
+use super::settings::{IronicAuth, KeystoneAccount, NatsSettings, Settings, Trust, VaultKind};
 
 impl Settings {
     /// Those of a site, by the words that people have for them: its BMCs, the Ironics that serve it, and what serves all
@@ -17,10 +17,15 @@ impl Settings {
         for (name, ironic) in self.ironic.iter().filter(|(name, _)| serves(name)) {
             // Keystone is asked under the same trust.
             let keystone = match &ironic.auth {
-                IronicAuth::Keystone(auth) => is_out(auth.auth_url.scheme(), &ironic.trust),
+                IronicAuth::Keystone(auth) => match &auth.account {
+                    KeystoneAccount::Given { auth_url, .. } => is_out(auth_url.scheme(), &ironic.trust),
+                    // Which Keystone it is is not known before it is asked.
+                    KeystoneAccount::Cloud { .. } | KeystoneAccount::Environment => is_out("https", &ironic.trust),
+                },
                 _ => false,
             };
-            put(is_out(ironic.url.scheme(), &ironic.trust) || keystone, format!("Ironic {name}"));
+            let own = ironic.url.as_ref().is_some_and(|url| is_out(url.scheme(), &ironic.trust));
+            put(own || keystone, format!("Ironic {name}"));
         }
         put(is_out(self.netbox.url.scheme(), &self.netbox.trust), "NetBox".to_owned());
         if let VaultKind::Connect(connect) = &self.vault.kind {

@@ -145,7 +145,7 @@ const BREAKAGES: &[Breakage] = &[
     }),
     // Ironic.
     ("its port is closed", "ironic.lab.tcp", Level::Fail, |rig| {
-        rig.settings.ironic["lab"].url = "http://127.0.0.1:9/".parse().unwrap();
+        rig.settings.ironic["lab"].url = Some("http://127.0.0.1:9/".parse().unwrap());
         done()
     }),
     ("its clock is wrong", "ironic.lab.clock", Level::Warn, |rig| {
@@ -387,7 +387,7 @@ async fn what_the_sites_ca_signed_and_what_is_pinned_is_well() {
     netbox_by_tls(&mut rig, "good", ca()).await;
     let shown = fixture("self-signed");
     let address = front(&shown, local(&rig.lab.ironic_url())).await;
-    rig.settings.ironic["lab"].url = format!("https://{address}/").parse().unwrap();
+    rig.settings.ironic["lab"].url = Some(format!("https://{address}/").parse().unwrap());
     rig.settings.ironic["lab"].trust = Trust::Pinned(shown.fingerprint());
     bmcs_by_tls(&mut rig, Trust::Pinned(shown.fingerprint())).await;
     let checks = rig.look().await;

@@ -176,3 +176,66 @@ async fn each_account_of_a_real_netbox_is_told_what_it_lacks_and_what_it_has_too
     assert!(at(&checks, "netbox.token").message.contains("refused the token"));
     assert_eq!(rig.changes().await, before, "something was changed to find out");
 }
+
+/// NetBox, Ironic, the DHCP host behind OpenSSH, and a vault, as one site: every line is well, nothing was changed to find
+/// out, and of what is broken then that is named and nothing else.
+///
+/// Proves: K4, O12
+/// Case: C-41
+#[test]
+fn on_real_services_the_doctor_is_content_and_names_what_is_broken_alone() {
+    let Some(rigs) = super::rigs() else { return };
+    if rigs.ssh["serving"] != true {
+        println!("skipped: without root no DHCP server serves in the rig");
+        return;
+    }
+    let site = super::Site::new(rigs);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let look = || {
+        let settings = muster::config::load(&site.config).unwrap();
+        runtime.block_on(doctor(&settings, None, &mut |_| {})).unwrap()
+    };
+    let restarts = site.restarts();
+    let checks = look();
+    let bad: Vec<&Check> = checks.iter().filter(|check| check.level != Level::Ok).collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+    println!("{} lines, all well", checks.len());
+    for line in ["netbox.version", "ironic.rig.login", "site.osl1.dhcp.serves", "site.osl1.context", "vault.item.bmc"] {
+        assert!(checks.iter().any(|check| check.check == line), "{line}: {checks:#?}");
+    }
+    let changes =
+        |requests: Vec<String>| requests.into_iter().filter(|r| !r.starts_with("OPTIONS ")).collect::<Vec<_>>();
+    assert_eq!(changes(site.netbox.take_writes()), [""; 0]);
+    assert_eq!(changes(site.ironic.take_writes()), [""; 0]);
+    assert_eq!(site.restarts(), restarts, "the DHCP service was started anew");
+
+    let alone = |checks: &[Check], line: &str| {
+        let told = at(checks, line);
+        assert_eq!(told.level, Level::Fail, "{told:#?}");
+        for other in checks.iter().filter(|check| check.level != Level::Ok && check.check != line) {
+            assert_eq!((other.level, other.because.as_deref()), (Level::Unknown, Some(line)), "{other:#?}");
+        }
+    };
+    let fault = std::path::Path::new(super::text(&site.rigs.ssh, "fault_dir")).join("fail-validate");
+    std::fs::write(&fault, "no socket on port 67").unwrap();
+    let checks = look();
+    std::fs::remove_file(&fault).unwrap();
+    alone(&checks, "site.osl1.dhcp.serves");
+    assert!(at(&checks, "site.osl1.dhcp.serves").message.contains("no socket on port 67"), "{checks:#?}");
+
+    let (vault, ssh) = (site.folder.path().join("vault.toml"), &site.rigs.ssh);
+    let before = std::fs::read_to_string(&vault).unwrap();
+    for (key, word) in
+        [("known_hosts_changed", "changed"), ("known_hosts_revoked", "revoked"), ("known_hosts_empty", "unknown")]
+    {
+        let mut items: toml::Table = before.parse().unwrap();
+        let lines = std::fs::read_to_string(super::text(ssh, key)).unwrap();
+        // An empty field counts as missing: a comment is a file without a host.
+        let lines = if lines.trim().is_empty() { "# nobody\n".to_owned() } else { lines };
+        items["ssh-config-dhcp"].as_table_mut().unwrap().insert("known_hosts".into(), lines.into());
+        super::private(&vault, &items.to_string());
+        let checks = look();
+        alone(&checks, "site.osl1.dhcp.hostkey");
+        assert!(at(&checks, "site.osl1.dhcp.hostkey").message.contains(word), "{key}: {checks:#?}");
+    }
+}

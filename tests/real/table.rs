@@ -96,7 +96,7 @@ impl Cx for RealCx {
 /// A client of the rig's Ironic at this address.
 pub fn ironic_at(url: &str, ground: &Ground) -> Ironic {
     let settings = IronicInstance {
-        url: url.parse().unwrap(),
+        url: Some(url.parse().unwrap()),
         auth: IronicAuth::None,
         trust: Trust::System,
         timeout: Duration::from_secs(30),

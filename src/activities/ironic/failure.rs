@@ -94,6 +94,13 @@ pub(super) fn of(ironic: &Attempt, error: IronicError, phase: Phase, doing: &str
             IronicRefused,
             format!("correct the Keystone account in {section}: name, domain, password, scope and role"),
         ),
+        IronicError::Keystone(KeystoneError::Account { .. }) => {
+            fail(IronicRefused, format!("correct the account that auth in {section} names"))
+        }
+        IronicError::Keystone(KeystoneError::Catalogue { .. }) => fail(
+            IronicRefused,
+            format!("set region and interface of auth in {section} to what the catalogue has, or set url there"),
+        ),
         IronicError::Keystone(KeystoneError::Http(e)) => of_http(e, &fail, "Keystone", &section),
         IronicError::Keystone(KeystoneError::Vault(e)) | IronicError::Vault(e) => {
             Failure { message, ..vault::failure(e, phase) }

@@ -21,10 +21,9 @@ use std::path::Path;
 pub use check::{Check, Level};
 
 use super::handle::OpenError;
-use crate::clients::ironic::Ironic;
 use crate::clients::netbox::NetBox;
 use crate::clients::vault::Vault;
-use crate::config::settings::{IronicAuth, Settings, VaultKind};
+use crate::config::settings::{Settings, VaultKind};
 use check::Cause;
 
 /// Looks at the vault and its items, at NetBox (how it is reached, whose token it is, every permission that is needed or too
@@ -79,18 +78,7 @@ pub async fn doctor(
     vault::bmc_items(&vault, netbox.as_ref().map_err(Clone::clone), open.as_ref(), &mut tell).await;
 
     for (name, instance) in &settings.ironic {
-        let mut stands_in = reach::http(&reach::Server::ironic(name, instance), &mut tell).await.err();
-        if let IronicAuth::Keystone(auth) = &instance.auth {
-            let server = reach::Server::keystone(name, instance, auth);
-            stands_in = stands_in.or(reach::http(&server, &mut tell).await.err());
-        }
-        if let Some(cause) = stands_in {
-            ironic::blocked(name, &cause, &mut tell);
-            continue;
-        }
-        let ironic = Ironic::new(name, instance, &vault)
-            .map_err(|source| OpenError::Client { what: format!("Ironic '{name}' at {}", instance.url), source })?;
-        ironic::look(&ironic, &mut tell).await;
+        ironic::look(name, instance, &vault, &mut tell).await?;
     }
     webhooks::look(settings, &vault, state, &mut tell).await;
 

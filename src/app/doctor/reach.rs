@@ -13,7 +13,7 @@ use super::check::Cause;
 use super::{Check, Level};
 use crate::clients::http::{self, Answer, HttpError, HttpOptions};
 use crate::clients::redfish::error::{TlsTrouble, tls_trouble};
-use crate::config::settings::{ConnectVault, IronicInstance, KeystoneAuth, Settings, Trust};
+use crate::config::settings::{ConnectVault, IronicInstance, Settings, Trust};
 use crate::domain::failure::Owner;
 
 /// How long a name, a connection and a handshake may each take.
@@ -52,11 +52,11 @@ impl<'a> Server<'a> {
         }
     }
 
-    pub fn ironic(name: &str, instance: &'a IronicInstance) -> Self {
+    pub fn ironic(name: &str, instance: &'a IronicInstance, url: &'a Url) -> Self {
         Server {
             prefix: format!("ironic.{name}"),
             what: format!("Ironic '{name}'"),
-            url: &instance.url,
+            url,
             trust: &instance.trust,
             timeout: instance.timeout,
             table: format!("[ironic.{name}]"),
@@ -64,13 +64,12 @@ impl<'a> Server<'a> {
         }
     }
 
-    pub fn keystone(name: &str, instance: &'a IronicInstance, auth: &'a KeystoneAuth) -> Self {
+    pub fn keystone(name: &str, instance: &'a IronicInstance, auth_url: &'a Url) -> Self {
         Server {
             prefix: format!("ironic.{name}.keystone"),
             what: format!("the Keystone of Ironic '{name}'"),
-            url: &auth.auth_url,
             key: "auth_url",
-            ..Server::ironic(name, instance)
+            ..Server::ironic(name, instance, auth_url)
         }
     }
 
@@ -93,6 +92,13 @@ impl<'a> Server<'a> {
     fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
+}
+
+/// The lines of a server that can't be looked for.
+pub(super) fn blocked(prefix: &str, cause: &Cause, tell: &mut dyn FnMut(Check)) {
+    ["dns", "tcp", "tls", "http", "clock"]
+        .iter()
+        .for_each(|part| tell(Check::blocked(format!("{prefix}.{part}"), cause)));
 }
 
 /// The five lines of an HTTP server. `Err`: what stands in the way of asking it anything.

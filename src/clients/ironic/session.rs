@@ -21,10 +21,24 @@ const VERSION: &str = "x-openstack-ironic-api-version";
 #[derive(Clone)]
 pub struct Ironic {
     name: String,
-    http: HttpClient,
+    endpoint: Endpoint,
     login: Login,
+    /// What a plan imagines, and what carries requests in the place of the wire: of every client that is made here.
+    rehearsal: Option<Rehearsal>,
+    carrier: Option<Arc<dyn Carrier>>,
     /// The versions that the server speaks; asked for once, and again after a 406.
     spoken: Arc<Mutex<Option<Spoken>>>,
+}
+
+/// Where it is.
+#[derive(Clone)]
+enum Endpoint {
+    Known(HttpClient),
+    /// Keystone's catalogue says it, at the first request.
+    Catalogue {
+        options: HttpOptions,
+        found: Arc<Mutex<Option<HttpClient>>>,
+    },
 }
 
 #[derive(Clone)]
@@ -39,30 +53,35 @@ impl Ironic {
     pub fn new(name: &str, settings: &IronicInstance, vault: &Vault) -> Result<Self, HttpError> {
         let options =
             HttpOptions { trust: settings.trust.clone(), timeout: settings.timeout, ..HttpOptions::default() };
-        let http = HttpClient::new("ironic", &unversioned(&settings.url), &options)?;
+        let endpoint = match &settings.url {
+            Some(url) => Endpoint::Known(HttpClient::new("ironic", &unversioned(url), &options)?),
+            None => Endpoint::Catalogue { options: options.clone(), found: Arc::default() },
+        };
+        let looks_up = settings.url.is_none();
         let login = match &settings.auth {
             IronicAuth::None => Login::None,
             IronicAuth::HttpBasic { username, password } => {
                 Login::Basic { username: username.clone(), password: Box::new(Held::new(vault, password)) }
             }
-            IronicAuth::Keystone(auth) => Login::Keystone(Box::new(Keystone::new(auth, &options, vault)?)),
+            IronicAuth::Keystone(auth) => Login::Keystone(Box::new(Keystone::new(auth, looks_up, &options, vault)?)),
         };
-        Ok(Ironic { name: name.to_owned(), http, login, spoken: Arc::default() })
+        let (rehearsal, carrier) = (None, None);
+        Ok(Ironic { name: name.to_owned(), endpoint, login, rehearsal, carrier, spoken: Arc::default() })
     }
 
     /// The same Ironic as a plan asks it: nothing is changed there (G14). Logging in at Keystone changes nothing either.
     pub fn rehearsed(&self, rehearsal: &Rehearsal) -> Ironic {
-        Ironic { http: self.http.clone().rehearsed(rehearsal), ..self.clone() }
+        Ironic { rehearsal: Some(rehearsal.clone()), ..self.clone() }
     }
 
     /// The same Ironic, reached by another carrier than the wire. What it speaks is asked anew.
     pub fn over(&self, carrier: Arc<dyn Carrier>) -> Ironic {
-        Ironic { http: self.http.clone().over(carrier), spoken: Arc::default(), ..self.clone() }
+        Ironic { carrier: Some(carrier), spoken: Arc::default(), ..self.clone() }
     }
 
     /// The rehearsal that this client belongs to; `None` for one that acts.
     pub fn rehearsal(&self) -> Option<&Rehearsal> {
-        self.http.rehearsal()
+        self.rehearsal.as_ref()
     }
 
     /// The instance's name in the configuration.
@@ -72,7 +91,50 @@ impl Ironic {
 
     /// Host and port, for messages.
     pub fn host(&self) -> String {
-        self.http.host()
+        match &self.endpoint {
+            Endpoint::Known(http) => http.host(),
+            Endpoint::Catalogue { found, .. } => {
+                let found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.as_ref().map_or("the endpoint of Keystone's catalogue".to_owned(), HttpClient::host)
+            }
+        }
+    }
+
+    /// The account at Keystone; `None` where another login is configured.
+    pub fn keystone(&self) -> Option<&Keystone> {
+        match &self.login {
+            Login::Keystone(keystone) => Some(keystone),
+            Login::None | Login::Basic { .. } => None,
+        }
+    }
+
+    /// The client for this instance, as whoever asks wants it.
+    async fn http(&self) -> Result<HttpClient, IronicError> {
+        let mut http = match (&self.endpoint, &self.login) {
+            (Endpoint::Known(http), _) => http.clone(),
+            (Endpoint::Catalogue { options, found }, Login::Keystone(keystone)) => {
+                let known = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                match known {
+                    Some(http) => http,
+                    None => {
+                        let http = HttpClient::new("ironic", &unversioned(&keystone.endpoint().await?), options)?;
+                        *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(http.clone());
+                        http
+                    }
+                }
+            }
+            (Endpoint::Catalogue { .. }, Login::None | Login::Basic { .. }) => {
+                let cause = "neither a URL nor a catalogue says where it is".to_owned();
+                return Err(HttpError::Setup { host: self.name.clone(), cause }.into());
+            }
+        };
+        if let Some(rehearsal) = &self.rehearsal {
+            http = http.rehearsed(rehearsal);
+        }
+        Ok(match &self.carrier {
+            Some(carrier) => http.over(Arc::clone(carrier)),
+            None => http,
+        })
     }
 
     /// The API versions that the server speaks, whether muster can do with them or not.
@@ -81,7 +143,7 @@ impl Ironic {
             return Ok(spoken);
         }
         // The root needs neither a version nor credentials.
-        let answer = self.http.send(Request::get("/")).await?;
+        let answer = self.http().await?.send(Request::get("/")).await?;
         let spoken = spoken(&answer)?;
         *self.spoken.lock().unwrap_or_else(PoisonError::into_inner) = Some(spoken);
         tracing::debug!(instance = self.name, min = %spoken.min, max = %spoken.max, "Ironic told its API versions");
@@ -102,14 +164,15 @@ impl Ironic {
         let version = self.version_for(call).await?;
         let request = request.header(VERSION, &version.to_string());
         let (auth, used) = self.auth().await?;
-        let mut answer = self.http.send(request.clone().auth(auth)).await?;
+        let http = self.http().await?;
+        let mut answer = http.send(request.clone().auth(auth)).await?;
         // An ended token and a wrong one look alike, as do a rotated password and a wrong one: one new login, one repetition.
         // The refused request did nothing.
         if answer.status.as_u16() == 401
             && let Some(refused) = used
             && let Some(auth) = self.auth_beside(&refused).await?
         {
-            answer = self.http.send(request.auth(auth)).await?;
+            answer = http.send(request.auth(auth)).await?;
         }
         // Whatever it says, it says it in another version: a 404 may then mean that it knows no such thing at all.
         let used = answer.header(VERSION).and_then(Microversion::parse);
