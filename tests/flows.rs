@@ -107,6 +107,78 @@ fn a_refresh_moves_no_cursor_and_no_mark() {
     assert_eq!(selected(&model), "gpu-b07-31", "the neighbour takes over when the selected host leaves");
 }
 
+/// Proves: N1, U1
+#[test]
+fn the_first_hosts_show_before_the_rest_with_no_number_that_is_not_known_and_the_cursor_stays() {
+    let mut whole = world::hosts();
+    whole.sort_by(muster::tui::model::place::by_place);
+    let mut model = Model::new(world::now(), 100, 32);
+    update(&mut model, Event::FleetBegins(whole[..8].to_vec()));
+    assert_shows(&model, "the first 8, reading the others");
+    assert_shows(&model, "reading the fleet");
+    let device = |model: &Model, row| model.fleet.row(row).unwrap().device.name.clone();
+    assert_eq!((selected(&model), model.fleet.shown.len()), (&*device(&model, 0), 8));
+    press(&mut model, "j j space");
+    let before = selected(&model).to_owned();
+    update(&mut model, Event::Fleet(whole.clone()));
+    assert_eq!(selected(&model), before);
+    assert_eq!((model.fleet.shown.len(), model.fleet.marks.len()), (whole.len(), 1));
+    let screen = screen(&model);
+    assert!(!screen.contains("reading"), "{screen}");
+    // One that comes late takes nothing away.
+    update(&mut model, Event::FleetBegins(whole[..8].to_vec()));
+    assert_eq!(model.fleet.shown.len(), whole.len());
+}
+
+/// Proves: N1, U1
+#[test]
+fn hosts_that_change_come_and_go_leave_the_rest_as_it_stands() {
+    for sort in 0..5 {
+        let mut model = console(100, 32);
+        press(&mut model, "tab h h h h h tab");
+        for _ in 0..sort {
+            press(&mut model, "s");
+        }
+        press(&mut model, "j j j space");
+        let before = selected(&model).to_owned();
+        let mut hosts = world::hosts();
+        let known =
+            |hosts: &[muster::tui::model::host::Host], name: &str| hosts.iter().position(|h| h.device.name == name);
+        let gone = hosts.remove(known(&hosts, "gpu-b07-41").unwrap()).device.netbox_id;
+        let (moves, rests) = (known(&hosts, "gpu-b07-33").unwrap(), known(&hosts, "gpu-b07-17").unwrap());
+        hosts[moves].device.rack = Some("B99".into());
+        hosts[rests].device.status = "planned".into();
+        let mut comes = hosts[moves].clone();
+        (comes.device.netbox_id, comes.device.name) = (99_999, "gpu-new".into());
+        hosts.push(comes.clone());
+        let changed = vec![hosts[moves].clone(), hosts[rests].clone(), comes];
+        update(&mut model, Event::Hosts { changed, gone: vec![gone] });
+        let mut whole = console(100, 32);
+        whole.fleet.sort_by(model.fleet.sort);
+        whole.fleet.go(model.fleet.place.clone());
+        update(&mut whole, Event::Fleet(hosts));
+        let names = |model: &Model| -> Vec<String> {
+            (0..model.fleet.shown.len()).map(|row| model.fleet.row(row).unwrap().device.name.to_string()).collect()
+        };
+        assert_eq!(names(&model), names(&whole));
+        assert_eq!((&model.fleet.tree, model.fleet.totals), (&whole.fleet.tree, whole.fleet.totals));
+        assert!(model.fleet.by_name("gpu-new").is_some() && model.fleet.by_name("gpu-b07-41").is_none());
+        assert!(before == "gpu-b07-41" || selected(&model) == before);
+    }
+}
+
+/// Proves: U2
+#[test]
+fn a_run_whose_records_were_missed_is_taken_from_the_list_of_runs_and_asked_for() {
+    let mut model = console(100, 32);
+    let host = world::hosts().into_iter().find(|h| h.device.name == "gpu-b07-33").unwrap();
+    let mut last = *world::hosts().into_iter().find(|h| h.device.name == "gpu-b07-39").unwrap().last_run.unwrap();
+    last.run = world::run_id(0x777);
+    let effects = update(&mut model, Event::LastRuns(vec![(host.device.netbox_id, last.clone())]));
+    assert!(effects.contains(&Effect::LoadRun(last.run)), "{effects:?}");
+    assert_eq!(model.fleet.by_name("gpu-b07-33").unwrap().last_run.as_deref(), Some(&last));
+}
+
 /// Proves: U6
 #[test]
 fn the_filter_narrows_as_it_is_typed_and_says_how_to_leave() {

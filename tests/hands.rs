@@ -197,7 +197,7 @@ fn over_a_bad_line_a_scan_may_come_in_pieces_and_more_ends_than_one_are_one() {
 fn a_serial_of_two_devices_selects_neither_and_a_field_takes_a_scan_as_text() {
     let mut hosts = world::hosts();
     for host in hosts.iter_mut().filter(|h| ["gpu-b07-33", "gpu-b07-23"].contains(&h.device.name.as_str())) {
-        host.device.serial = Some("TWIN-1".to_owned());
+        host.device.serial = Some("TWIN-1".into());
     }
     let mut model = console(100, 32);
     update(&mut model, Event::Fleet(hosts));
@@ -366,7 +366,7 @@ fn a_batch_that_ends_is_one_word_and_an_end_whose_records_were_missed_is_told_to
     let mut hosts = world::hosts();
     for host in &mut hosts {
         if let Some(last) = &mut host.last_run {
-            last.by = "jo".to_owned();
+            last.by = "jo".into();
         }
     }
     update(&mut model, Event::Fleet(hosts.clone()));

@@ -91,7 +91,11 @@ fn the_orders_are_true_and_what_is_alike_stays_in_the_order_of_the_racks() {
     let alike_keep_their_order = |model: &Model, key: &dyn Fn(&Host) -> String, what: &str| {
         for pair in shown(model).windows(2) {
             if key(pair[0]) == key(pair[1]) {
-                assert!(walk[&pair[0].device.name] < walk[&pair[1].device.name], "{what}: {}", pair[1].device.name);
+                assert!(
+                    walk[pair[0].device.name.as_str()] < walk[pair[1].device.name.as_str()],
+                    "{what}: {}",
+                    pair[1].device.name
+                );
             }
         }
     };
@@ -101,7 +105,7 @@ fn the_orders_are_true_and_what_is_alike_stays_in_the_order_of_the_racks() {
         sorted.iter().position(|n| *n == "gpu-r2-40") < sorted.iter().position(|n| *n == "gpu-r10-40"),
         "as one counts"
     );
-    let status = |host: &Host| host.device.status.clone();
+    let status = |host: &Host| host.device.status.to_string();
     for keys in ["s", "S"] {
         press(&mut model, keys);
         let mut statuses: Vec<String> = shown(&model).into_iter().map(status).collect();
@@ -168,7 +172,7 @@ fn the_order_stays_while_a_filter_narrows_and_when_a_run_ends_under_it() {
 fn every_term_of_the_filter_finds_what_its_column_says() {
     let all = hosts();
     let of = |is: &dyn Fn(&Host) -> bool| {
-        let mut names: Vec<String> = all.iter().filter(|h| is(h)).map(|h| h.device.name.clone()).collect();
+        let mut names: Vec<String> = all.iter().filter(|h| is(h)).map(|h| h.device.name.to_string()).collect();
         names.sort();
         names
     };
@@ -224,7 +228,7 @@ fn every_term_of_the_filter_finds_what_its_column_says() {
 fn letters_of_other_scripts_are_found_whatever_their_case() {
     let mut model = everywhere();
     let mut hosts = hosts();
-    hosts[0].device.location = Some("Østhallen".to_owned());
+    hosts[0].device.location = Some("Østhallen".into());
     update(&mut model, Event::Fleet(hosts));
     press(&mut model, "/ l o c a t i o n : ø s t");
     assert_eq!(model.fleet.shown.len(), 1);
@@ -235,8 +239,9 @@ fn letters_of_other_scripts_are_found_whatever_their_case() {
 fn columns_fold_by_their_worth_and_name_and_standing_never_do() {
     let mut hosts = hosts();
     for host in &mut hosts {
-        host.device.name = format!("{}-{}", host.device.name.replace("gpu", "gpu-hyperscale"), host.device.netbox_id);
-        host.device.rack = host.device.rack.as_ref().map(|rack| format!("row-9-{rack}"));
+        host.device.name =
+            format!("{}-{}", host.device.name.replace("gpu", "gpu-hyperscale"), host.device.netbox_id).into();
+        host.device.rack = host.device.rack.as_ref().map(|rack| format!("row-9-{rack}").into());
     }
     let columns = ["rack", " U ", "device", "netbox", "ironic", "last run", " for"];
     let mut before: Option<(u16, usize)> = None;

@@ -291,9 +291,9 @@ fn hostile_text_reaches_no_cell() {
     let hostile = "x\u{1b}[2J\u{202e}\u{200b}\u{9b}31m\u{7}";
     for host in &mut hosts {
         let d = &mut host.device;
-        (d.rack, d.location) = (Some(format!("B07{hostile}")), Some(hostile.to_owned()));
-        (d.status, d.model) = (hostile.to_owned(), hostile.to_owned());
-        d.name = format!("{hostile}{}", d.name);
+        (d.rack, d.location) = (Some(format!("B07{hostile}").into()), Some(hostile.into()));
+        (d.status, d.model) = (hostile.into(), hostile.into());
+        d.name = format!("{hostile}{}", d.name).into();
         if let Some(failure) = host.last_run.as_mut().and_then(|r| r.failure.as_mut()) {
             (failure.message, failure.action) = (hostile.repeat(3), hostile.to_owned());
         }

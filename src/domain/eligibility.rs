@@ -1,10 +1,12 @@
 //! Says whether a device may be enrolled, and if not, what to mend where (S1).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::device::Device;
+use super::listed::Alike;
 use super::text::neutralize;
 
 /// What the policy goes by.
@@ -45,17 +47,67 @@ pub struct Refusal {
     pub action: String,
 }
 
+/// As [`Refusal`], with the device's name left out: devices that are alike are refused in the same words.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Grounds {
+    pub code: Cow<'static, str>,
+    message: String,
+    action: String,
+}
+
+/// Where the name goes. No neutralized text has this character.
+const NAME: &str = "\0";
+
+impl Grounds {
+    /// Grounds in words of their own.
+    pub fn new(code: impl Into<String>, message: impl Into<String>, action: impl Into<String>) -> Grounds {
+        Grounds { code: Cow::Owned(code.into()), message: message.into(), action: action.into() }
+    }
+
+    /// The fact about the device of this name.
+    pub fn message(&self, name: &str) -> String {
+        self.message.replace(NAME, &neutralize(name))
+    }
+
+    /// What mends it for the device of this name.
+    pub fn action(&self, name: &str) -> String {
+        self.action.replace(NAME, &neutralize(name))
+    }
+}
+
 /// Whether a device is of the kind that is enrolled at all: of a compute class, or of none, which is a hole in NetBox that
 /// has to be seen. Lists of hosts leave everything else out.
 pub fn is_host(device: &Device, rules: &Rules) -> bool {
-    device.device_class.as_deref().is_none_or(|class| rules.device_classes.contains(class))
+    is_of_hosts(device.device_class.as_deref(), rules)
+}
+
+/// As [`is_host`], by the class alone.
+pub fn is_of_hosts(device_class: Option<&str>, rules: &Rules) -> bool {
+    device_class.is_none_or(|class| rules.device_classes.contains(class))
 }
 
 /// Judges the inventory's view of a device. That view may lag; the run itself reads NetBox live (S2).
 pub fn check(device: &Device, rules: &Rules) -> Result<(), Refusal> {
-    let name = neutralize(&device.name);
-    let refuse = |code: &'static str, message: String, action: String| Err(Refusal { code, message, action });
-    if !rules.sites.contains(&device.site) {
+    match judge(&Alike::from(device), device.position.is_some(), rules) {
+        None => Ok(()),
+        Some((code, message, action)) => {
+            let grounds = Grounds { code: Cow::Borrowed(code), message, action };
+            Err(Refusal { code, message: grounds.message(&device.name), action: grounds.action(&device.name) })
+        }
+    }
+}
+
+/// As [`check`], once for all devices that are alike: those with a unit, or those without one.
+pub fn grounds(alike: &Alike, has_unit: bool, rules: &Rules) -> Option<Grounds> {
+    let (code, message, action) = judge(alike, has_unit, rules)?;
+    Some(Grounds { code: Cow::Borrowed(code), message, action })
+}
+
+/// Code, message and action of a refusal, the name left out.
+fn judge(device: &Alike, has_unit: bool, rules: &Rules) -> Option<(&'static str, String, String)> {
+    let name = NAME;
+    let refuse = |code: &'static str, message: String, action: String| Some((code, message, action));
+    if !rules.sites.contains(&*device.site) {
         let site = neutralize(&device.site);
         return refuse(
             "site_not_configured",
@@ -95,7 +147,7 @@ pub fn check(device: &Device, rules: &Rules) -> Result<(), Refusal> {
         }
         Some(_) => {}
     }
-    if let Some(tag) = device.tags.iter().find(|tag| rules.custody_tags.contains(*tag)) {
+    if let Some(tag) = device.tags.iter().find(|tag| rules.custody_tags.contains(tag.as_str())) {
         let tag = neutralize(tag);
         return refuse(
             "device_in_customer_custody",
@@ -103,7 +155,7 @@ pub fn check(device: &Device, rules: &Rules) -> Result<(), Refusal> {
             format!("take '{name}' back from the customer first, then remove the tag '{tag}' in NetBox"),
         );
     }
-    if let Some(tenant) = device.tenant.as_ref().filter(|tenant| rules.custody_tenants.contains(*tenant)) {
+    if let Some(tenant) = device.tenant.as_ref().filter(|tenant| rules.custody_tenants.contains(tenant.as_str())) {
         let tenant = neutralize(tenant);
         return refuse(
             "device_in_customer_custody",
@@ -111,7 +163,7 @@ pub fn check(device: &Device, rules: &Rules) -> Result<(), Refusal> {
             format!("take '{name}' back from the customer first, then clear its tenant '{tenant}' in NetBox"),
         );
     }
-    if let Some(tag) = device.tags.iter().find(|tag| rules.blocking_tags.contains(*tag)) {
+    if let Some(tag) = device.tags.iter().find(|tag| rules.blocking_tags.contains(tag.as_str())) {
         let tag = neutralize(tag);
         return refuse(
             "device_blocked",
@@ -126,7 +178,7 @@ pub fn check(device: &Device, rules: &Rules) -> Result<(), Refusal> {
             format!("set rack and position of '{name}' in NetBox"),
         );
     };
-    if device.position.is_none() {
+    if !has_unit {
         // S3
         let rack = neutralize(rack);
         return refuse(
@@ -137,7 +189,7 @@ pub fn check(device: &Device, rules: &Rules) -> Result<(), Refusal> {
             ),
         );
     }
-    Ok(())
+    None
 }
 
 #[cfg(test)]

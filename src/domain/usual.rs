@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device::Device;
 use super::event::{Body, Event, Observation, Outcome, RunRecord};
+use super::listed::Alike;
 use super::phase::Phase;
 use super::run_view::{PhaseStatus, PhaseView, RunView};
 
@@ -60,6 +61,16 @@ pub struct Kind {
     /// Manufacturer and model.
     pub device_type: Option<String>,
     pub site: String,
+}
+
+impl From<&Alike> for Kind {
+    fn from(device: &Alike) -> Kind {
+        Kind {
+            platform_class: device.platform_class.as_deref().filter(|class| !class.is_empty()).map(str::to_owned),
+            device_type: Some(format!("{} {}", device.manufacturer, device.model)),
+            site: device.site.to_string(),
+        }
+    }
 }
 
 impl From<&Device> for Kind {

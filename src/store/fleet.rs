@@ -7,6 +7,7 @@ use rusqlite::{Row, params};
 use super::error::StoreError;
 use super::handle::{Sql, Store};
 use super::heard;
+use super::listing::{coming, stamp_gone, stamp_named};
 use super::objects::remove_parts;
 use super::rows::{from_json, get, json, nanos, signed, time, unsigned};
 use crate::domain::device::{Device, IronicRef};
@@ -45,6 +46,7 @@ impl Store {
                     removed += sql.execute("DELETE FROM device WHERE netbox_id = ?1", params![signed(id)])?;
                     remove_parts(sql, id)?;
                     heard::remove(sql, id)?;
+                    stamp_gone(sql, id)?;
                 }
                 count_change(sql, removed > 0)?;
                 Ok(removed)
@@ -133,7 +135,10 @@ impl Store {
                 let differs = differs(sql)?;
                 if differs {
                     let id = signed(netbox_id);
-                    sql.execute("UPDATE device SET platform_class = ?2 WHERE netbox_id = ?1", params![id, value])?;
+                    sql.execute(
+                        "UPDATE device SET platform_class = ?2, changed = ?3 WHERE netbox_id = ?1",
+                        params![id, value, coming(sql)?],
+                    )?;
                 }
                 count_change(sql, differs)?;
                 Ok(differs)
@@ -237,19 +242,25 @@ fn put_device(sql: &Sql<'_>, device: &Device) -> Result<bool, StoreError> {
         return Ok(false);
     }
     sql.execute(
-        "INSERT INTO device (netbox_id, name, site, body, platform_class, read_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        "INSERT INTO device (netbox_id, name, site, body, platform_class, read_at, changed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (netbox_id) DO UPDATE SET name = excluded.name, site = excluded.site, body = excluded.body,
-                                               read_at = excluded.read_at",
-        params![id, device.name, device.site, body, device.platform_class, read_at],
+                                               read_at = excluded.read_at, changed = excluded.changed",
+        params![id, device.name, device.site, body, device.platform_class, read_at, coming(sql)?],
     )?;
     match known {
         // A node belongs to a device by name: who takes another name takes another reference (T3, O5).
         Some((former, _)) if former != device.name => {
             sql.execute("DELETE FROM proof WHERE device IN (?1, ?2)", params![former, device.name])?;
+            stamp_named(sql, &former)?;
+            stamp_named(sql, &device.name)?;
         }
         // A new device under the name of an older one doesn't inherit its proof.
         None => {
-            sql.execute("DELETE FROM proof WHERE device = ?1 AND netbox_id <> ?2", params![device.name, id])?;
+            let others = "DELETE FROM proof WHERE device = ?1 AND netbox_id <> ?2";
+            if sql.execute(others, params![device.name, id])? > 0 {
+                stamp_named(sql, &device.name)?;
+            }
         }
         Some(_) => {}
     }
@@ -275,10 +286,18 @@ fn replace_refs(sql: &Sql<'_>, refs: &[(String, IronicRef)], instance: &str) -> 
             params![instance, device, reference.node.to_string(), json(&reference, "ironic_ref.body")?],
         )?;
     }
-    let fallen = sql.execute(
+    let fallen = sql.all(
         "DELETE FROM proof WHERE instance = ?1 AND NOT EXISTS (
-             SELECT 1 FROM ironic_ref r WHERE r.instance = proof.instance AND r.device = proof.device AND r.node = proof.node)",
+             SELECT 1 FROM ironic_ref r WHERE r.instance = proof.instance AND r.device = proof.device AND r.node = proof.node)
+         RETURNING device",
         params![instance],
+        |row| get::<String>(row, "device", "proof"),
     )?;
-    Ok(fallen > 0 || former != now)
+    let left = former.keys().filter(|device| !now.contains_key(*device));
+    let came = now.iter().filter(|(device, reference)| former.get(*device) != Some(*reference));
+    let changed: BTreeSet<&String> = left.chain(came.map(|(device, _)| device)).chain(&fallen).collect();
+    for device in &changed {
+        stamp_named(sql, device)?;
+    }
+    Ok(!changed.is_empty())
 }

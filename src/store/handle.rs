@@ -270,6 +270,22 @@ impl<'c> Sql<'c> {
         Ok(found)
     }
 
+    /// Hands over every row, one at a time.
+    pub(super) fn each(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        mut row: impl FnMut(&rusqlite::Row<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let sqlite = |e: rusqlite::Error| StoreError::from_sqlite(self.path, &e);
+        let mut statement = self.conn.prepare_cached(sql).map_err(sqlite)?;
+        let mut rows = statement.query(params).map_err(sqlite)?;
+        while let Some(next) = rows.next().map_err(sqlite)? {
+            row(next)?;
+        }
+        Ok(())
+    }
+
     /// The first row, where there is one.
     pub(super) fn first<T>(
         &self,

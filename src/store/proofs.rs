@@ -3,8 +3,8 @@
 use rusqlite::{Row, params};
 
 use super::error::StoreError;
-use super::fleet::count_change;
 use super::handle::{Sql, Store};
+use super::listing::change_named;
 use super::rows::{get, key, nanos, parsed, run_id, time};
 use crate::domain::device::Proof;
 use crate::domain::ids::NodeUuid;
@@ -38,7 +38,7 @@ impl Store {
                      VALUES (?1, (SELECT min(netbox_id) FROM device WHERE name = ?1), ?2, ?3, ?4, ?5)",
                     params![device, proof.instance, proof.node.to_string(), key(proof.run), nanos(proof.at)],
                 )?;
-                count_change(sql, true)?;
+                change_named(sql, &device)?;
                 Ok(ProveOutcome::Accepted)
             })
             .await?;
@@ -73,7 +73,9 @@ pub(super) fn failed(sql: &Sql<'_>, device: &str, identity: &Identity) -> Result
          AND EXISTS (SELECT 1 FROM ironic_ref WHERE device = ?1 AND instance = ?2 AND node = ?3)",
         params![device, identity.instance, identity.node.to_string()],
     )?;
-    count_change(sql, cleared > 0)?;
+    if cleared > 0 {
+        change_named(sql, device)?;
+    }
     Ok(cleared > 0)
 }
 

@@ -105,6 +105,10 @@ pub struct RunRow {
 const ROW: &str = "SELECT id, netbox_id, host, site, submitted_by, submitted_at, retry_of, status, phase, waiting,
                    finished_at, failure, attempts FROM run";
 
+/// Of each host the newest run.
+const NEWEST: &str = "id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY host ORDER BY submitted_at DESC, \
+                      id DESC) AS place FROM run) WHERE place = 1)";
+
 impl Store {
     /// Writes the first record of an enrollment, if no other run has the device: one active run a device (G8).
     pub async fn submit(&self, run: RunId, request: EnrollRequest) -> Result<Submit, StoreError> {
@@ -241,9 +245,7 @@ impl Store {
 
     /// The newest run of each host.
     pub fn last_runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        let newest = "id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY host ORDER BY submitted_at DESC, \
-                      id DESC) AS place FROM run) WHERE place = 1)";
-        self.read(|sql| placed(sql, sql.all(&format!("{ROW} WHERE {newest}"), [], read_row)?))
+        self.read(|sql| placed(sql, sql.all(&format!("{ROW} WHERE {NEWEST}"), [], read_row)?))
     }
 
     /// The newest run of a host.
@@ -264,6 +266,25 @@ impl Store {
             )
         })
     }
+}
+
+/// Hands over each host's newest run, without its place in the line.
+pub(super) fn each_last_run(sql: &Sql<'_>, mut take: impl FnMut(RunRow)) -> Result<(), StoreError> {
+    sql.each(&format!("{ROW} WHERE {NEWEST}"), [], |row| {
+        take(read_row(row)?);
+        Ok(())
+    })
+}
+
+/// A host's newest run, without its place in the line.
+pub(super) fn last_run_row(sql: &Sql<'_>, host: &str) -> Result<Option<RunRow>, StoreError> {
+    sql.first(&format!("{ROW} WHERE host = ?1 ORDER BY submitted_at DESC, id DESC LIMIT 1"), params![host], read_row)
+}
+
+/// Active runs and those that ended since then, the older first.
+pub(super) fn rows_since(sql: &Sql<'_>, since: i64) -> Result<Vec<RunRow>, StoreError> {
+    let select = format!("{ROW} WHERE finished_at IS NULL OR finished_at >= ?1 ORDER BY submitted_at, id");
+    sql.all(&select, params![since], read_row)
 }
 
 /// The active run that has the device already (G8).

@@ -178,6 +178,21 @@ const STEPS: &[&str] = &[
     CREATE INDEX run_to_learn ON run (finished_at) WHERE finished_at IS NOT NULL AND learned = 0;
     CREATE INDEX run_by_device ON run (netbox_id, submitted_at);
     ",
+    // 8: the fleet as lists read it.
+    "
+    -- The places of the walk, so that its beginning is found without reading the rest.
+    CREATE INDEX device_by_place ON device (site, json_extract(body, '$.location'), json_extract(body, '$.rack'));
+
+    -- Which of the fleet's changes (meta, 'fleet.changes') a device had last: of itself, its node or its proof. Who has
+    -- read the fleet once reads only what has a later one.
+    ALTER TABLE device ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX device_by_change ON device (changed);
+    CREATE TABLE device_gone (
+        netbox_id INTEGER PRIMARY KEY,
+        changed   INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX ironic_ref_by_device ON ironic_ref (device);
+    ",
 ];
 
 /// Brings the store to this program's version. Each step is one transaction, so that a kill leaves a whole version.

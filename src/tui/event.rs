@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::model::history::Past;
-use super::model::host::{Host, SystemHealth};
+use super::model::host::{Host, LastRun, SystemHealth};
 use super::model::place::Place;
 use super::model::power::Looked;
 use crate::app::Role;
@@ -47,8 +47,18 @@ pub enum Event {
         row: u16,
         at: Timestamp,
     },
+    /// The first hosts of a fleet whose others are still being read.
+    FleetBegins(Vec<Host>),
     /// The fleet as the store has it.
     Fleet(Vec<Host>),
+    /// What changed in it since: hosts that are others now or came, and the NetBox ids of those that are gone.
+    Hosts {
+        changed: Vec<Host>,
+        gone: Vec<u64>,
+    },
+    /// The runs that are under way or ended lately, by the NetBox id of their host, the older first: records of them may
+    /// have been missed.
+    LastRuns(Vec<(u64, LastRun)>),
     Health(SystemHealth),
     /// A rack that was asked for.
     Rack {

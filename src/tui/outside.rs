@@ -1,27 +1,28 @@
 //! The edge to the application: its feed and its fleet become events, effects become calls, and their answers events.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use super::event::{Event, Refused};
 use super::model::history::Past;
 use super::model::host::{Host, LastRun, SystemHealth};
-use super::model::place::{NO_LOCATION, Place};
+use super::model::place::{NO_LOCATION, Place, by_place, natural};
 use super::model::power::Looked;
-use crate::app::{App, Consent, Fleet, FleetRow, Name, RackError, RunSummary, Sorted, SubmitError};
+use crate::app::{App, AppError, Changes, Consent, Entry, Name, RackError, Roster, RunSummary, Sorted, SubmitError};
 use crate::domain::event::{Body, RunRecord};
 use crate::domain::ids::RunId;
 use crate::domain::rack::{LocatorWish, PowerWish, Powered};
 use crate::domain::request::EnrollParams;
 use crate::domain::run_view::RunState;
+use crate::domain::word::Word;
 use crate::store::{RunStatus, StoreError};
 
 /// Two readings of the queue are at least so far apart.
@@ -34,13 +35,20 @@ const FLEET_SHARE: u32 = 8;
 const LEARNED: Duration = Duration::from_secs(3);
 /// The first frame waits no longer for the fleet.
 const FIRST_FRAME: Duration = Duration::from_millis(30);
+/// A fleet of so many devices is read as a whole before the first frame. Of a larger one the first hosts are.
+const AT_ONCE: u64 = 2000;
+/// So many: more than any screen has lines.
+const FIRST_HOSTS: usize = 200;
+/// Runs that are read at the same time. Each reading has a thread and a connection of its own.
+const READINGS: usize = 2;
 
 /// What the console asks of the application, and where the answers go.
 pub struct Outside {
     app: App,
     user: String,
-    /// Only this site is shown.
-    site: Option<String>,
+    /// Reads the hosts of the site that is shown, or of all.
+    roster: Arc<Lock<Roster>>,
+    readings: Arc<Semaphore>,
     events: UnboundedSender<Event>,
     tasks: JoinSet<()>,
     /// The rack that was read last, and when it may be read again.
@@ -49,19 +57,39 @@ pub struct Outside {
 
 impl Outside {
     pub fn new(app: App, user: String, site: Option<String>, events: UnboundedSender<Event>) -> Self {
-        Outside { app, user, site, events, tasks: JoinSet::new(), last_rack: Arc::default() }
+        Outside {
+            roster: Arc::new(Lock::new(app.roster(site))),
+            readings: Arc::new(Semaphore::new(READINGS)),
+            app,
+            user,
+            events,
+            tasks: JoinSet::new(),
+            last_rack: Arc::default(),
+        }
     }
 
-    /// Who leads, and the fleet as the store has it: the first frame needs no network. A large fleet comes behind that
-    /// frame.
+    /// Who leads, and the fleet as the store has it: the first frame needs no network. Of a large fleet the first hosts
+    /// come, and the others behind that frame.
     pub async fn first_look(&mut self) -> Vec<Event> {
-        let (app, site, events) = (self.app.clone(), self.site.clone(), self.events.clone());
+        let (app, roster, events) = (self.app.clone(), Arc::clone(&self.roster), self.events.clone());
         let (read, mut at_once) = oneshot::channel();
         self.tasks.spawn_blocking(move || {
-            if let Err(late) = read.send(fleet_events(&app, site.as_deref())) {
-                // Nobody waits any more: then it goes where everything else goes, unless the console is ending.
+            let mut read = Some(read);
+            let mut tell = |news: Vec<Event>| {
+                // Where nobody waits any more it goes where everything else goes, unless the console is ending.
+                let late = match read.take() {
+                    Some(read) => read.send(news).err().unwrap_or_default(),
+                    None => news,
+                };
                 late.into_iter().for_each(|event| drop(events.send(event)));
+            };
+            let mut roster = lock(&roster);
+            match first_hosts(&mut roster) {
+                Ok(None) => {}
+                Ok(Some(hosts)) => tell([vec![Event::FleetBegins(hosts)], beside(&app)].concat()),
+                Err(error) => tell(vec![Event::Answered(Err(refused("store_failed", &error)))]),
             }
+            tell(whole(&app, &mut roster));
         });
         let mut look = vec![Event::Role(self.app.role())];
         match timeout(FIRST_FRAME, &mut at_once).await {
@@ -77,10 +105,10 @@ impl Outside {
 
     /// Follows the feed until the console ends.
     pub fn follow(&mut self) {
-        let (app, site, events) = (self.app.clone(), self.site.clone(), self.events.clone());
+        let (app, roster, events) = (self.app.clone(), Arc::clone(&self.roster), self.events.clone());
         let mut feed = self.app.feed();
         self.tasks.spawn(async move {
-            let mut stale = false;
+            let (mut stale, mut missed) = (false, false);
             let mut next = tokio::time::Instant::now();
             let mut moved = false;
             let mut next_queue = tokio::time::Instant::now();
@@ -116,8 +144,8 @@ impl Outside {
                     () = tokio::time::sleep_until(next), if stale => {
                         stale = false;
                         let began = tokio::time::Instant::now();
-                        let (app, site) = (app.clone(), site.clone());
-                        let read = spawn_blocking(move || fleet_events(&app, site.as_deref())).await;
+                        let (app, roster, missed) = (app.clone(), Arc::clone(&roster), std::mem::take(&mut missed));
+                        let read = spawn_blocking(move || news(&app, &mut lock(&roster), missed)).await;
                         next = tokio::time::Instant::now() + FLEET_PAUSE.max(began.elapsed() * FLEET_SHARE);
                         for event in read.unwrap_or_default() {
                             if events.send(event).is_err() {
@@ -138,9 +166,14 @@ impl Outside {
                     Ok(crate::app::FeedEvent::SystemHealth(h)) => Event::Health(health(h)),
                     Ok(crate::app::FeedEvent::Role(role)) => Event::Role(role),
                     Ok(crate::app::FeedEvent::StoreTrouble(trouble)) => Event::Health(store_health(trouble)),
-                    // What was missed shows as a gap in a run's records, and that run is read anew.
-                    Ok(crate::app::FeedEvent::FleetChanged) | Err(RecvError::Lagged(_)) => {
+                    Ok(crate::app::FeedEvent::FleetChanged) => {
                         stale = true;
+                        continue;
+                    }
+                    // What was missed of a run shows as a gap in its records, and it is read anew; that it began, or
+                    // ended, shows in the list of runs.
+                    Err(RecvError::Lagged(_)) => {
+                        (stale, missed) = (true, true);
                         continue;
                     }
                     Err(RecvError::Closed) => return,
@@ -189,8 +222,10 @@ impl Outside {
     }
 
     fn read_run(&mut self, run: RunId, told: fn(RunId, Vec<RunRecord>) -> Event) {
-        let app = self.app.clone();
+        let (app, readings) = (self.app.clone(), Arc::clone(&self.readings));
         self.spawn(async move {
+            // Of a thousand runs not all at once: that would take a thread for each. It is never closed.
+            let _one = readings.acquire_owned().await;
             match spawn_blocking(move || app.records(run)).await {
                 Ok(Ok(records)) => told(run, records),
                 Ok(Err(error)) => Event::RunLost { run, why: refused("run_unreadable", &error) },
@@ -379,17 +414,56 @@ impl Outside {
     }
 }
 
-fn fleet_events(app: &App, site: Option<&str>) -> Vec<Event> {
-    match app.fleet() {
-        Ok(Fleet { rows, systems }) => {
-            let rows = rows.into_iter().filter(|row| row.is_host && site.is_none_or(|site| row.device.site == site));
-            let mut events = vec![Event::Fleet(rows.map(host).collect())];
-            events.extend(systems.into_iter().map(|h| Event::Health(health(h))));
-            events.push(queue_event(app));
-            events
-        }
-        Err(error) => vec![Event::Answered(Err(refused("store_failed", &error)))],
+fn lock(roster: &Lock<Roster>) -> MutexGuard<'_, Roster> {
+    roster.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Of a large fleet the hosts that a first frame shows; `None`: it is small.
+fn first_hosts(roster: &mut Roster) -> Result<Option<Vec<Host>>, AppError> {
+    if roster.size()? <= AT_ONCE {
+        return Ok(None);
     }
+    let order = |a: Option<&str>, b: Option<&str>| natural(a.unwrap_or(NO_LOCATION), b.unwrap_or(NO_LOCATION));
+    Ok(Some(roster.first(FIRST_HOSTS, order)?.into_iter().map(host).collect()))
+}
+
+fn whole(app: &App, roster: &mut Roster) -> Vec<Event> {
+    let mut hosts = Vec::new();
+    if let Err(error) = roster.whole(|entry| hosts.push(host(entry))) {
+        return vec![Event::Answered(Err(refused("store_failed", &error)))];
+    }
+    // Here and not where keys are waited for.
+    hosts.sort_by(by_place);
+    [vec![Event::Fleet(hosts)], beside(app)].concat()
+}
+
+/// What changed since the last reading, with the runs where records of them were missed.
+fn news(app: &App, roster: &mut Roster, missed: bool) -> Vec<Event> {
+    let mut changed = Vec::new();
+    let mut events = match roster.changes(|entry| changed.push(host(entry))) {
+        Ok(Changes::Unknown) => return whole(app, roster),
+        Ok(Changes::Without(gone)) if changed.is_empty() && gone.is_empty() => Vec::new(),
+        Ok(Changes::Without(gone)) => vec![Event::Hosts { changed, gone }],
+        Err(error) => return vec![Event::Answered(Err(refused("store_failed", &error)))],
+    };
+    if missed {
+        events.push(match roster.runs() {
+            Ok(runs) => Event::LastRuns(runs.into_iter().map(|run| (run.netbox_id, last_run(run))).collect()),
+            Err(error) => Event::Answered(Err(refused("store_failed", &error))),
+        });
+    }
+    events.extend(beside(app));
+    events
+}
+
+/// How the systems stand, and the line of the runs.
+fn beside(app: &App) -> Vec<Event> {
+    let mut events: Vec<Event> = match app.systems() {
+        Ok(systems) => systems.into_iter().map(|system| Event::Health(health(system))).collect(),
+        Err(error) => vec![Event::Answered(Err(refused("store_failed", &error)))],
+    };
+    events.push(queue_event(app));
+    events
 }
 
 /// A run came, began or ended: the places of the others are others now.
@@ -408,14 +482,13 @@ fn queue_event(app: &App) -> Event {
     }
 }
 
-fn host(row: FleetRow) -> Host {
-    let refusal = row.eligible.err();
+fn host(entry: Entry) -> Host {
     Host {
-        device: row.device,
-        ironic: row.ironic,
-        refusal: refusal.map(|r| Refused { code: r.code.to_owned(), message: r.message, action: r.action }),
-        last_run: row.last_run.map(last_run),
-        proof: row.proof,
+        device: entry.device,
+        ironic: entry.ironic,
+        refusal: entry.refusal,
+        last_run: entry.last_run.map(|run| Box::new(last_run(*run))),
+        is_proven: entry.is_proven,
     }
 }
 
@@ -447,10 +520,10 @@ fn last_run(row: RunSummary) -> LastRun {
     LastRun {
         run: row.run,
         state: state(row.status),
-        by: row.by,
+        by: Word::from(row.by),
         submitted_at: row.submitted_at,
         finished_at: row.finished_at,
-        failure: row.failure,
+        failure: row.failure.map(Box::new),
     }
 }
 

@@ -20,5 +20,5 @@ pub fn device(n: usize) -> Device {
 }
 
 pub fn host(device: Device) -> Host {
-    Host { device, ironic: None, refusal: None, last_run: None, proof: None }
+    Host::of(&device)
 }

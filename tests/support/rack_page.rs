@@ -3,6 +3,7 @@
 use muster::domain::device::Device;
 use muster::domain::elevation::{Elevation, Face, Heard, Link, Loose, Racked, Units, arrange};
 use muster::domain::link::{CableEnd, LinkState};
+use muster::domain::listed::Listed;
 use muster::tui::model::host::Host;
 
 use super::before;
@@ -54,6 +55,15 @@ fn links(unit: u32) -> Vec<Link> {
     }
 }
 
+/// The device that a row of the list is of.
+fn whole(listed: &Listed) -> Device {
+    let mut device = serde_json::to_value(listed).unwrap();
+    device["face"] = "front".into();
+    device["u_height"] = 2.0.into();
+    device["read_at"] = "2026-11-30T06:00:00Z".into();
+    serde_json::from_value(device).unwrap()
+}
+
 fn racked(device: Device, is_host: bool, links: Vec<Link>) -> Racked {
     let face = if device.face.as_deref() == Some("rear") { Face::Rear } else { Face::Front };
     Racked { device, stand: Err(Loose::NoUnit), face, is_full_depth: is_host, is_host, links }
@@ -67,7 +77,7 @@ pub fn rack_of(hosts: &[Host]) -> Elevation {
             let is_host = host.device.device_class.as_deref() != Some("SWITCH");
             let unit = host.device.netbox_id as u32 - 7000;
             racked(
-                Device { u_height: Some(if is_host { 2.0 } else { 1.0 }), ..host.device.clone() },
+                Device { u_height: Some(if is_host { 2.0 } else { 1.0 }), ..whole(&host.device) },
                 is_host,
                 match is_host {
                     true => links(unit),
@@ -76,7 +86,7 @@ pub fn rack_of(hosts: &[Host]) -> Elevation {
             )
         })
         .collect();
-    let like = hosts[0].device.clone();
+    let like = whole(&hosts[0].device);
     let others = [
         (8001, "leaf-b07-2", "Switch", Some(47.0), Some(1.0), "front"),
         (8002, "panel-b07", "Patch panel", Some(45.0), Some(1.0), "front"),
@@ -110,7 +120,7 @@ pub fn small_rack_of(hosts: &[Host]) -> Elevation {
     let units = Units { height: 10, first: 5, top_down: true };
     let stands = [(5.0, 1.0), (6.0, 2.0), (8.0, 0.5), (8.5, 1.5), (11.0, 4.0)];
     let devices = hosts.iter().zip(stands).enumerate().map(|(n, (host, (position, height)))| {
-        let device = Device { position: Some(position), u_height: Some(height), ..host.device.clone() };
+        let device = Device { position: Some(position), u_height: Some(height), ..whole(&host.device) };
         let unit = if n % 2 == 0 { 41 } else { 17 };
         racked(device, true, links(unit))
     });

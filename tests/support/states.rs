@@ -116,9 +116,9 @@ fn many() -> Vec<Host> {
             let mut copy = host.clone();
             let device = &mut copy.device;
             device.netbox_id += n * 1000;
-            device.rack = Some(format!("B{n}-row-{n}"));
-            device.location = Some("hall B, second floor, cage 4".to_owned());
-            device.name = device.name.replace("b07", &format!("hyperscale-b{n}"));
+            device.rack = Some(format!("B{n}-row-{n}").into());
+            device.location = Some("hall B, second floor, cage 4".into());
+            device.name = device.name.replace("b07", &format!("hyperscale-b{n}")).into();
             if let Some(last) = &mut copy.last_run {
                 last.run = RunId(uuid::Uuid::from_u128(last.run.0.as_u128() + (u128::from(n) << 32)));
             }
@@ -137,7 +137,7 @@ fn packed(hosts: &[Host]) -> Elevation {
         let mut racked = like.clone();
         let known = hosts.iter().find(|host| host.device.netbox_id == 7000 + u64::from(unit));
         racked.device.netbox_id = known.map_or(9000 + u64::from(unit), |host| host.device.netbox_id);
-        racked.device.name = known.map_or(format!("gpu-hyperscale-b07-{unit:02}"), |host| host.device.name.clone());
+        racked.device.name = known.map_or(format!("gpu-hyperscale-b07-{unit:02}"), |host| host.device.name.to_string());
         (racked.device.position, racked.device.u_height) = (Some(f64::from(unit)), Some(1.0));
         rack.devices.push(racked);
     }

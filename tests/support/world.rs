@@ -1,7 +1,7 @@
 //! One invented site with something wrong in it: hosts, runs as the engine journals them, and consoles that show them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 #[path = "past.rs"]
@@ -13,8 +13,9 @@ mod rack_page;
 
 use muster::app::{Leader, Role};
 use muster::config::settings::default_options;
-use muster::domain::device::{Device, IronicRef, Proof};
+use muster::domain::device::{Device, IronicRef};
 use muster::domain::elevation::Elevation;
+use muster::domain::eligibility::Grounds;
 use muster::domain::event::{
     Body, EnrollResult, Event as Journal, Observation, Outcome, RunRecord, WaitKind, WaitReason,
 };
@@ -90,7 +91,7 @@ fn device(unit: f64, name: &str, status: &str) -> Device {
 }
 
 fn host(device: Device) -> Host {
-    Host { device, ironic: None, refusal: None, last_run: None, proof: None }
+    Host::of(&device)
 }
 
 trait With: Sized {
@@ -103,14 +104,14 @@ trait With: Sized {
 
 impl With for Host {
     fn ironic(mut self, state: &str) -> Self {
-        self.ironic = Some(IronicRef {
+        self.ironic = Some(Box::new(IronicRef {
             instance: "gpu".to_owned(),
             node: node(u128::from(self.device.netbox_id)),
             state: state.into(),
             maintenance: false,
             instance_uuid: None,
             read_at: before(3),
-        });
+        }));
         self
     }
 
@@ -122,28 +123,25 @@ impl With for Host {
     }
 
     fn refused(mut self, code: &str, message: &str, action: &str) -> Self {
-        self.refusal = Some(Refused { code: code.into(), message: message.into(), action: action.into() });
+        self.refusal = Some(Arc::new(Grounds::new(code, message, action)));
         self
     }
 
     fn last(mut self, n: u128, state: RunState, ago_s: i64, failure: Option<Failure>) -> Self {
         let over = matches!(state, RunState::Succeeded | RunState::Failed | RunState::Cancelled);
-        self.last_run = Some(LastRun {
+        self.last_run = Some(Box::new(LastRun {
             run: run_id(n),
             state,
-            by: if n.is_multiple_of(2) { "jo" } else { "kim" }.to_owned(),
+            by: if n.is_multiple_of(2) { "jo" } else { "kim" }.into(),
             submitted_at: before(ago_s + if over { 1480 } else { 0 }),
             finished_at: over.then(|| before(ago_s)),
-            failure,
-        });
+            failure: failure.map(Box::new),
+        }));
         self
     }
 
     fn proven(mut self) -> Self {
-        if let (Some(ironic), Some(last)) = (&self.ironic, &self.last_run) {
-            let (node, instance, run) = (ironic.node, ironic.instance.clone(), last.run);
-            self.proof = Some(Proof { node, instance, run, at: before(7200) });
-        }
+        self.is_proven = self.ironic.is_some() && self.last_run.is_some();
         self
     }
 }
@@ -191,8 +189,8 @@ pub fn hosts() -> Vec<Host> {
     ];
     let mut switch =
         b07(48.0, "active").refused("device_class_refused", "'leaf-b07-1' is a 'SWITCH'", "correct its role");
-    (switch.device.name, switch.device.device_class) = ("leaf-b07-1".to_owned(), Some("SWITCH".to_owned()));
-    (switch.device.manufacturer, switch.device.model) = ("Edgecore".to_owned(), "AS7726-32X".to_owned());
+    (switch.device.name, switch.device.device_class) = ("leaf-b07-1".into(), Some("SWITCH".into()));
+    (switch.device.manufacturer, switch.device.model) = ("Edgecore".into(), "AS7726-32X".into());
     switch.device.platform_class = None;
     out.push(switch);
     for (location, rack, n) in [("hall A", "A01", 4), ("hall B", "B05", 6), ("hall B", "B06", 8), ("hall C", "C02", 3)]
@@ -233,10 +231,10 @@ impl Story {
     /// A run of a host, submitted so many seconds ago.
     pub fn of(n: u128, host: &Host, ago_s: i64) -> Story {
         let request = EnrollRequest {
-            host: host.device.name.clone(),
+            host: host.device.name.to_string(),
             netbox_id: host.device.netbox_id,
-            site: host.device.site.clone(),
-            device_class: host.device.device_class.clone(),
+            site: host.device.site.to_string(),
+            device_class: host.device.device_class.as_ref().map(ToString::to_string),
             params: EnrollParams::default(),
             options: options(),
             routing: Routing { by_class: [("COMPUTE_GPU".to_owned(), "gpu".to_owned())].into() },
@@ -247,7 +245,7 @@ impl Story {
             canary: None,
         };
         let mut story =
-            Story { run: run_id(n), host: host.device.name.clone(), start_s: ago_s, seq: 0, records: Vec::new() };
+            Story { run: run_id(n), host: host.device.name.to_string(), start_s: ago_s, seq: 0, records: Vec::new() };
         story.journal(0, Journal::Submitted { workflow: "enroll".into(), request: Box::new(request) });
         story
     }

@@ -2,6 +2,7 @@
 
 use super::host::{Host, unit_text};
 use crate::domain::run_view::RunState;
+use crate::domain::word::Word;
 
 /// A filter that is read once and asked for every host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +108,7 @@ impl Term {
     fn matches(&self, host: &Host) -> bool {
         let (d, v) = (&host.device, self.value.as_str());
         let has = |text: &str| contains(text, v);
-        let opt = |text: &Option<String>| text.as_deref().is_some_and(has);
+        let opt = |text: &Option<Word>| text.as_deref().is_some_and(has);
         match self.key {
             None => subsequence(&d.name, v),
             Some(Key::Host) => has(&d.name),

@@ -1,6 +1,6 @@
 //! The fleet view's state: hosts, tree, filter, selection and marks. Selection is by id, so a refresh moves no cursor.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::mem;
 
 use serde::{Deserialize, Serialize};
@@ -16,10 +16,14 @@ use crate::tui::text;
 /// Everything that decides how the fleet looks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Fleet {
-    /// In the order of the racks; changed only by [`Fleet::set_hosts`] and [`Fleet::host_mut`].
+    /// In the order of the racks; changed only by [`Fleet::set_hosts`], [`Fleet::set_first`], [`Fleet::change`] and
+    /// [`Fleet::host_mut`].
     pub hosts: Vec<Host>,
     /// The store was read at least once.
     pub loaded: bool,
+    /// Only the first hosts are here, and the others are being read: no number of them is known.
+    #[serde(default)]
+    pub is_partial: bool,
     pub tree: Vec<Node>,
     pub open: BTreeSet<Place>,
     /// The tree's cursor, and what the table shows.
@@ -42,19 +46,15 @@ pub struct Fleet {
     pub is_unsorted: bool,
     /// How many hosts the place has.
     pub in_place: usize,
-    /// Columns of the longest names, so that nothing jumps while scrolling.
-    pub name_width: usize,
-    pub rack_width: usize,
-    pub status_width: usize,
-    pub ironic_width: usize,
+    pub widths: Widths,
     /// Counted with the tree, so that no frame walks the whole fleet.
     pub totals: Totals,
     /// Hosts whose last run failed, as indexes: those for hands first, then by owner, each in the order of the racks (U5).
     #[serde(default)]
     pub waiting: Vec<u32>,
-    /// Where each host is, by its NetBox id.
-    by_id: BTreeMap<u64, u32>,
-    by_name: BTreeMap<String, u32>,
+    /// Where each host is, in the order of the NetBox ids, and of the names.
+    by_id: Vec<u32>,
+    by_name: Vec<u32>,
     /// The row of each host, by its index; what doesn't show has none.
     rows: Vec<Option<u32>>,
 }
@@ -66,6 +66,50 @@ pub struct Totals {
     pub queued: usize,
     /// Wait for the hands at the rack.
     pub for_hands: usize,
+}
+
+/// Columns of the longest names, so that nothing jumps while scrolling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Widths {
+    pub name: usize,
+    pub rack: usize,
+    pub status: usize,
+    pub ironic: usize,
+}
+
+impl Default for Widths {
+    fn default() -> Widths {
+        Widths { name: 6, rack: 4, status: 6, ironic: 9 }
+    }
+}
+
+impl Widths {
+    fn of(hosts: &[Host]) -> Widths {
+        let mut widths = Widths::default();
+        widths.grow(hosts);
+        widths
+    }
+
+    /// For these hosts too.
+    fn grow(&mut self, hosts: &[Host]) {
+        let fit = |width: &mut usize, text: &str, most: usize| {
+            if *width < most {
+                *width = text::width(text).clamp(*width, most);
+            }
+        };
+        for host in hosts {
+            fit(&mut self.name, &host.device.name, 24);
+            fit(&mut self.rack, host.device.rack.as_deref().unwrap_or_default(), 10);
+            fit(&mut self.status, &host.device.status, 8);
+            fit(&mut self.ironic, host.ironic.as_ref().map_or("", |node| node.state.as_str()), 14);
+        }
+    }
+}
+
+/// Where the host of a NetBox id is, by the index of the ids.
+fn found(by_id: &[u32], hosts: &[Host], id: u64) -> Option<u32> {
+    let at = by_id.binary_search_by_key(&id, |at| hosts[*at as usize].device.netbox_id).ok()?;
+    Some(by_id[at])
 }
 
 /// The two panes of the fleet.
@@ -81,29 +125,92 @@ impl Fleet {
     pub fn set_hosts(&mut self, mut hosts: Vec<Host>) {
         let cursor = self.cursor();
         hosts.sort_by(place::by_place);
-        self.by_id = hosts.iter().enumerate().map(|(at, h)| (h.device.netbox_id, at as u32)).collect();
-        self.by_name = hosts.iter().enumerate().map(|(at, h)| (h.device.name.clone(), at as u32)).collect();
-        self.name_width = hosts.iter().map(|h| text::width(&h.device.name)).max().unwrap_or(0).clamp(6, 24);
-        let racks = hosts.iter().map(|h| h.device.rack.as_deref().map_or(0, text::width));
-        self.rack_width = racks.max().unwrap_or(0).clamp(4, 10);
-        let statuses = hosts.iter().map(|h| text::width(&h.device.status));
-        self.status_width = statuses.max().unwrap_or(0).clamp(6, 8);
-        let states = hosts.iter().map(|h| h.ironic.as_ref().map_or(0, |i| text::width(i.state.as_str())));
-        self.ironic_width = states.max().unwrap_or(0).clamp(9, 14);
+        let first = self.is_partial || self.hosts.is_empty();
+        self.is_partial = false;
         self.hosts = hosts;
-        let first = self.tree.iter().all(|n| n.hosts == 0) && !self.hosts.is_empty();
-        self.loaded = true;
-        let (ids, marks) = (&self.by_id, &mut self.marks);
-        marks.retain(|id| ids.contains_key(id));
+        self.index();
+        self.widths = Widths::of(&self.hosts);
+        let (ids, hosts) = (&self.by_id, &self.hosts);
+        self.marks.retain(|id| found(ids, hosts, *id).is_some());
         self.count();
-        if first {
+        if first && !self.hosts.is_empty() {
             self.unfold();
         }
+        self.settle(cursor);
+    }
+
+    /// Takes the first hosts of a fleet whose others are still being read.
+    pub fn set_first(&mut self, mut hosts: Vec<Host>) {
+        let cursor = self.cursor();
+        hosts.sort_by(place::by_place);
+        self.is_partial = true;
+        self.hosts = hosts;
+        self.index();
+        self.widths = Widths::of(&self.hosts);
+        self.count();
+        self.settle(cursor);
+    }
+
+    /// Takes the hosts that changed or came, and leaves out those that are gone. What none of them touches stays as it is,
+    /// and nothing is sorted that stands in its order.
+    pub fn change(&mut self, changed: Vec<Host>, gone: &[u64]) {
+        let cursor = self.cursor();
+        let first = self.hosts.is_empty();
+        let gone: BTreeSet<u64> = gone.iter().copied().collect();
+        let before = self.hosts.len();
+        if !gone.is_empty() {
+            self.hosts.retain(|host| !gone.contains(&host.device.netbox_id));
+            self.marks.retain(|id| !gone.contains(id));
+        }
+        let mut moved = self.hosts.len() != before;
+        if moved {
+            self.index();
+        }
+        self.widths.grow(&changed);
+        let mut came = Vec::new();
+        for host in changed {
+            match found(&self.by_id, &self.hosts, host.device.netbox_id) {
+                Some(at) => {
+                    let known = &mut self.hosts[at as usize];
+                    moved |= place::by_place(known, &host).is_ne();
+                    *known = host;
+                }
+                None => came.push(host),
+            }
+        }
+        moved |= !came.is_empty();
+        self.hosts.append(&mut came);
+        if moved {
+            self.hosts.sort_by(place::by_place);
+            self.index();
+        }
+        self.count();
+        if first && moved {
+            self.unfold();
+        }
+        // A table in the order of the places, or of the names, shows what it showed.
+        if moved || !self.filter.is_empty() || !matches!(self.sort.by, By::Place | By::Name) {
+            self.settle(cursor);
+        }
+    }
+
+    fn index(&mut self) {
+        let hosts = &self.hosts;
+        self.by_id.clear();
+        self.by_id.extend(0..hosts.len() as u32);
+        self.by_name.clone_from(&self.by_id);
+        self.by_id.sort_by_key(|at| hosts[*at as usize].device.netbox_id);
+        self.by_name.sort_by(|a, b| hosts[*a as usize].device.name.cmp(&hosts[*b as usize].device.name));
+    }
+
+    /// After the hosts have changed: the place is one that there is, and the selection is on a host that shows. Where the
+    /// selected host left, its neighbour takes over.
+    fn settle(&mut self, cursor: Option<usize>) {
+        self.loaded = true;
         while !self.tree.iter().any(|n| n.place == self.place) {
             self.place = self.place.parent().unwrap_or_default();
         }
         self.narrow();
-        // The selected host left: its neighbour takes over.
         if self.cursor().is_none() {
             self.select_row(cursor.unwrap_or(0));
         }
@@ -180,7 +287,7 @@ impl Fleet {
 
     /// The table's row of the selection.
     pub fn cursor(&self) -> Option<usize> {
-        let at = *self.by_id.get(&self.selected?)?;
+        let at = found(&self.by_id, &self.hosts, self.selected?)?;
         self.rows.get(at as usize).copied().flatten().map(|row| row as usize)
     }
 
@@ -209,16 +316,19 @@ impl Fleet {
     }
 
     pub fn by_id(&self, id: u64) -> Option<&Host> {
-        self.hosts.get(*self.by_id.get(&id)? as usize)
+        self.hosts.get(found(&self.by_id, &self.hosts, id)? as usize)
     }
 
     pub fn by_name(&self, name: &str) -> Option<&Host> {
-        self.hosts.get(*self.by_name.get(name)? as usize)
+        // Of several in several sites the last.
+        let end = self.by_name.partition_point(|at| self.hosts[*at as usize].device.name.as_str() <= name);
+        let at = *self.by_name.get(end.checked_sub(1)?)?;
+        self.hosts.get(at as usize).filter(|host| host.device.name == name)
     }
 
     /// A host to be changed in place. What decides its order must not be.
     pub fn host_mut(&mut self, id: u64) -> Option<&mut Host> {
-        let at = *self.by_id.get(&id)?;
+        let at = found(&self.by_id, &self.hosts, id)?;
         self.hosts.get_mut(at as usize)
     }
 

@@ -1,30 +1,54 @@
 //! A host as the fleet shows it, and how it stands in one line: sign, sentence, time and owner.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::device::{Device, IronicRef, Proof};
+use crate::domain::device::{Device, IronicRef};
+use crate::domain::eligibility::Grounds;
 use crate::domain::event::WaitKind;
 use crate::domain::failure::{Failure, Owner};
 use crate::domain::ids::RunId;
 use crate::domain::link::LinkState;
+use crate::domain::listed::Listed;
 use crate::domain::phase::Phase;
 use crate::domain::provision::ProvisionState;
 use crate::domain::queue::Queued;
 use crate::domain::run_view::{RunState, RunView};
+use crate::domain::word::Word;
 use crate::tui::event::Refused;
 use crate::tui::glyphs::Status;
 use crate::tui::text;
 
-/// A device with everything that the console knows about it.
+/// A device with everything that the console knows about it. There may be a hundred thousand: what most of them lack stands
+/// apart, and what many of them share they share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    pub device: Device,
-    pub ironic: Option<IronicRef>,
+    pub device: Listed,
+    pub ironic: Option<Box<IronicRef>>,
     /// Why it may not be enrolled; `None` where it may.
-    pub refusal: Option<Refused>,
-    pub last_run: Option<LastRun>,
-    pub proof: Option<Proof>,
+    #[serde(with = "as_own")]
+    pub refusal: Option<Arc<Grounds>>,
+    pub last_run: Option<Box<LastRun>>,
+    /// That its enrollment is proven.
+    #[serde(default)]
+    pub is_proven: bool,
+}
+
+/// A shared refusal is written as the host's own, and is that when it is read.
+mod as_own {
+    use serde::{Deserializer, Serializer};
+
+    use super::*;
+
+    pub fn serialize<S: Serializer>(refusal: &Option<Arc<Grounds>>, serializer: S) -> Result<S::Ok, S::Error> {
+        refusal.as_deref().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Grounds>>, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map(Arc::new))
+    }
 }
 
 /// The latest run of a host, as the store lists it.
@@ -32,10 +56,10 @@ pub struct Host {
 pub struct LastRun {
     pub run: RunId,
     pub state: RunState,
-    pub by: String,
+    pub by: Word,
     pub submitted_at: Timestamp,
     pub finished_at: Option<Timestamp>,
-    pub failure: Option<Failure>,
+    pub failure: Option<Box<Failure>>,
 }
 
 /// When a system was last heard, and what is wrong since then.
@@ -54,6 +78,20 @@ impl LastRun {
 }
 
 impl Host {
+    /// A device of which nothing else is known.
+    pub fn of(device: &Device) -> Host {
+        Host { device: Listed::from(device), ironic: None, refusal: None, last_run: None, is_proven: false }
+    }
+
+    /// The refusal in its own words.
+    pub fn refused(&self) -> Option<Refused> {
+        self.refusal.as_ref().map(|grounds| Refused {
+            code: grounds.code.as_ref().to_owned(),
+            message: grounds.message(&self.device.name),
+            action: grounds.action(&self.device.name),
+        })
+    }
+
     /// Whether an instance lives on it, or Ironic calls it deployed: an enrollment could restart it (B19).
     pub fn is_deployed(&self) -> bool {
         self.ironic.as_ref().is_some_and(|i| i.instance_uuid.is_some() || i.state == ProvisionState::Active)
@@ -61,7 +99,7 @@ impl Host {
 
     /// The failure that its last run ended with.
     pub fn failure(&self) -> Option<&Failure> {
-        self.last_run.as_ref().filter(|r| r.state == RunState::Failed)?.failure.as_ref()
+        self.last_run.as_ref().filter(|r| r.state == RunState::Failed)?.failure.as_deref()
     }
 
     /// Who mends what is wrong with it, or lets it be enrolled; `None` where nobody has to.
@@ -69,7 +107,7 @@ impl Host {
         if let Some(failure) = self.failure() {
             return Some(failure.owner);
         }
-        let is_live = self.last_run.as_ref().is_some_and(LastRun::is_live);
+        let is_live = self.last_run.as_deref().is_some_and(LastRun::is_live);
         (self.refusal.is_some() && !is_live && !self.is_bystander()).then_some(Owner::InfraEng)
     }
 
@@ -119,7 +157,7 @@ pub fn standing(host: &Host, live: Option<&RunView>, queued: Option<&Queued>, no
                 return live_standing(last, live, queued, now);
             }
             RunState::Failed => {
-                let failure = last.failure.as_ref();
+                let failure = last.failure.as_deref();
                 return Standing {
                     status: Status::Failed,
                     text: failure.map_or("failed".to_owned(), |f| f.message.clone()),
@@ -135,11 +173,11 @@ pub fn standing(host: &Host, live: Option<&RunView>, queued: Option<&Queued>, no
         let class = host.device.device_class.as_deref().unwrap_or("device").to_lowercase();
         return standing_of(Status::None, format!("not enrolled: {class}"), String::new());
     }
-    if let Some(refusal) = &host.refusal {
+    if let Some(refusal) = host.refused() {
         return Standing {
             status: Status::Refused,
-            text: refusal.message.clone(),
             shorter: vec![code_words(&refusal.code)],
+            text: refusal.message,
             time: String::new(),
             owner: Some(Owner::InfraEng),
         };

@@ -156,15 +156,14 @@ impl Launch {
 impl Candidate {
     /// A host, and whether it may go.
     pub fn of(host: &Host) -> Candidate {
-        let verdict = match (&host.last_run, &host.refusal) {
+        let verdict = match (&host.last_run, host.refused()) {
             (Some(run), _) if run.is_live() => Verdict::Busy { run: run.run.short() },
-            (_, Some(r)) => {
-                Verdict::Refused { code: r.code.clone(), message: r.message.clone(), action: r.action.clone() }
-            }
+            (_, Some(r)) => Verdict::Refused { code: r.code, message: r.message, action: r.action },
             _ if host.is_deployed() => Verdict::Deployed,
             _ => Verdict::Eligible,
         };
-        let (netbox_id, host, site) = (host.device.netbox_id, host.device.name.clone(), host.device.site.clone());
+        let (netbox_id, host, site) =
+            (host.device.netbox_id, host.device.name.to_string(), host.device.site.to_string());
         Candidate { netbox_id, host, site, verdict }
     }
 

@@ -330,7 +330,9 @@ impl Model {
 
     /// What everything usually takes on a host.
     pub fn figures(&self, host: &str) -> Figures {
-        self.fleet.by_name(host).map_or_else(Figures::default, |host| self.usual.figures(&Kind::from(&host.device)))
+        self.fleet
+            .by_name(host)
+            .map_or_else(Figures::default, |host| self.usual.figures(&Kind::from(&*host.device.alike)))
     }
 
     /// The sites whose things show, those of an open dialog included; `None`: it may be any.
@@ -377,7 +379,7 @@ impl Model {
         }
         let host = self.target()?;
         let last = host.last_run.as_ref()?;
-        Some((last.run, host.device.name.clone(), last.state))
+        Some((last.run, host.device.name.to_string(), last.state))
     }
 
     /// Runs under way or queued, of this store.

@@ -139,7 +139,7 @@ fn runs(model: &Model, argument: &str) -> Vec<Entry> {
             text: format!("run {}", r.run.short()),
             about: format!("{} · {}", h.device.name, crate::tui::text::ago(model.now, r.submitted_at)),
             keys: String::new(),
-            command: Command::Run(r.run, h.device.name.clone()),
+            command: Command::Run(r.run, h.device.name.to_string()),
             reason: None,
         })
         .take(MAX)

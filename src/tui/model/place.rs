@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -64,15 +65,19 @@ pub fn tree(hosts: &[Host]) -> Vec<Node> {
     let mut nodes = vec![node(Place::default())];
     // Index of the open node of each depth.
     let mut open = vec![0];
+    let mut former: Option<&Host> = None;
     for host in hosts {
-        let path = names(host);
-        let same = open.iter().skip(1).take_while(|at| nodes[**at].place.holds(host)).count();
-        open.truncate(same + 1);
-        for depth in same + 1..=3 {
-            let parent = open[depth - 1];
-            nodes[parent].has_children = true;
-            nodes.push(node(Place(path[..depth].iter().map(|n| (*n).to_owned()).collect())));
-            open.push(nodes.len() - 1);
+        // Those that share their words are of one place: nothing has to be compared.
+        if !former.replace(host).is_some_and(|former| Arc::ptr_eq(&former.device.alike, &host.device.alike)) {
+            let path = names(host);
+            let same = open.iter().skip(1).take_while(|at| nodes[**at].place.holds(host)).count();
+            open.truncate(same + 1);
+            for depth in same + 1..=3 {
+                let parent = open[depth - 1];
+                nodes[parent].has_children = true;
+                nodes.push(node(Place(path[..depth].iter().map(|n| (*n).to_owned()).collect())));
+                open.push(nodes.len() - 1);
+            }
         }
         for at in &open {
             let n = &mut nodes[*at];
@@ -101,12 +106,13 @@ pub fn visible(nodes: &[Node], open: &BTreeSet<Place>) -> Vec<usize> {
 
 /// Order of the fleet: place by place, in a rack from the top down, hosts without a unit last.
 pub fn by_place(a: &Host, b: &Host) -> Ordering {
-    names(a)
-        .into_iter()
-        .zip(names(b))
-        .map(|(a, b)| natural(a, b))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+    let places = if Arc::ptr_eq(&a.device.alike, &b.device.alike) {
+        Ordering::Equal
+    } else {
+        let mut names = names(a).into_iter().zip(names(b)).map(|(a, b)| natural(a, b));
+        names.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    places
         .then_with(|| {
             let unit = |h: &Host| h.unit().unwrap_or(f64::NEG_INFINITY);
             unit(b).total_cmp(&unit(a))
@@ -117,6 +123,9 @@ pub fn by_place(a: &Host, b: &Host) -> Ordering {
 
 /// Compares as a person counts: `B2` before `B10`.
 pub fn natural(a: &str, b: &str) -> Ordering {
+    if a == b {
+        return Ordering::Equal;
+    }
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
     while let (Some(x), Some(y)) = (a.first(), b.first()) {
         if x.is_ascii_digit() && y.is_ascii_digit() {

@@ -41,7 +41,7 @@ fn host_text(host: &Host) -> String {
     let mut out = format!("{} · {place}{unit}", host.device.name);
     if let Some(failure) = host.failure() {
         let _ = write!(out, "\n{}", failure_text(failure));
-    } else if let Some(refusal) = &host.refusal {
+    } else if let Some(refusal) = host.refused() {
         let _ = write!(out, "\n{}: {}\n{}", refusal.code, refusal.message, refusal.action);
     }
     out

@@ -33,7 +33,7 @@ pub(super) fn live(model: &Model) -> BTreeSet<RunId> {
 pub(super) fn unheard(model: &mut Model, live: &BTreeSet<RunId>) {
     let over = |host: &Host| {
         let last = host.last_run.as_ref().filter(|last| !last.is_live() && live.contains(&last.run))?;
-        Some((host.device.name.clone(), last.clone()))
+        Some((host.device.name.to_string(), LastRun::clone(last)))
     };
     let over: Vec<(String, LastRun)> =
         if live.is_empty() { Vec::new() } else { model.fleet.hosts.iter().filter_map(over).collect() };

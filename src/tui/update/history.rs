@@ -15,7 +15,7 @@ use crate::tui::model::{Model, Screen};
 /// Opens the list of the host that keys act on, at the run that shows where one does.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     let Some(host) = model.target() else { return Vec::new() };
-    let (netbox_id, name) = (host.device.netbox_id, host.device.name.clone());
+    let (netbox_id, name) = (host.device.netbox_id, host.device.name.to_string());
     let selected = model.run_screen().map(|screen| screen.run);
     // From one of its runs the way to the list leads back.
     if matches!(model.screens.iter().rev().nth(1), Some(Screen::History(history)) if history.netbox_id == netbox_id) {

@@ -8,8 +8,10 @@ use crate::domain::plan::Plan;
 use crate::domain::request::EnrollParams;
 use crate::domain::run_view::{RunState, RunView};
 use crate::domain::text::neutralize;
+use crate::domain::word::Word;
 use crate::tui::effect::Effect;
 use crate::tui::event::Refused;
+use crate::tui::model::fleet::Fleet;
 use crate::tui::model::host::{Host, LastRun, SystemHealth};
 use crate::tui::model::plan::Page;
 use crate::tui::model::{Model, Popup, Screen, ToastKind};
@@ -17,23 +19,84 @@ use crate::tui::model::{Model, Popup, Screen, ToastKind};
 /// Views of runs that are over are kept for so many runs besides those on the screen.
 const KEPT_RUNS: usize = 32;
 
+/// The first hosts, while the others are being read.
+pub(super) fn fleet_begins(model: &mut Model, mut hosts: Vec<Host>) -> Vec<Effect> {
+    // A reading that comes late shows less than there is.
+    if model.fleet.loaded && !model.fleet.is_partial {
+        return Vec::new();
+    }
+    catch_up(model, &mut hosts);
+    model.fleet.set_first(hosts);
+    ask_live(model)
+}
+
 /// The fleet as the store has it. Runs under way that are not known yet are asked for.
 pub(super) fn fleet(model: &mut Model, mut hosts: Vec<Host>) -> Vec<Effect> {
-    // The feed may be ahead of the list that was read.
-    for host in &mut hosts {
+    catch_up(model, &mut hosts);
+    take_in(model, |fleet| fleet.set_hosts(hosts))
+}
+
+/// What changed of it.
+pub(super) fn hosts(model: &mut Model, mut changed: Vec<Host>, gone: &[u64]) -> Vec<Effect> {
+    catch_up(model, &mut changed);
+    take_in(model, |fleet| fleet.change(changed, gone))
+}
+
+fn take_in(model: &mut Model, take: impl FnOnce(&mut Fleet)) -> Vec<Effect> {
+    let before = ends::live(model);
+    take(&mut model.fleet);
+    ends::unheard(model, &before);
+    let mut effects = ask_live(model);
+    effects.extend(super::rack::ask(model));
+    effects
+}
+
+/// The last runs of some hosts, because records may have been missed.
+pub(super) fn last_runs(model: &mut Model, runs: Vec<(u64, LastRun)>) -> Vec<Effect> {
+    let before = ends::live(model);
+    let mut changed = false;
+    for (id, mut last) in runs {
+        if let Some(view) = model.runs.get(&last.run) {
+            take_state(&mut last, view);
+        }
+        let Some(host) = model.fleet.host_mut(id) else { continue };
+        let newer = host.last_run.as_ref().is_none_or(|of| of.run == last.run || of.submitted_at <= last.submitted_at);
+        if newer && host.last_run.as_deref() != Some(&last) {
+            host.last_run = Some(Box::new(last));
+            changed = true;
+        }
+    }
+    if changed {
+        recount(model);
+        ends::unheard(model, &before);
+    }
+    ask_live(model)
+}
+
+/// The feed may be ahead of a list that was read.
+fn catch_up(model: &Model, hosts: &mut [Host]) {
+    for host in hosts {
         if let Some(last) = &mut host.last_run
             && let Some(view) = model.runs.get(&last.run)
         {
             take_state(last, view);
         }
     }
-    let before = ends::live(model);
-    model.fleet.set_hosts(hosts);
-    ends::unheard(model, &before);
+}
+
+/// Asks for the runs under way that are not known yet.
+fn ask_live(model: &mut Model) -> Vec<Effect> {
     let live: Vec<RunId> = model.live_runs().filter_map(|h| Some(h.last_run.as_ref()?.run)).collect();
-    let mut effects: Vec<Effect> = live.into_iter().flat_map(|id| run::want(model, id)).collect();
-    effects.extend(super::rack::ask(model));
-    effects
+    live.into_iter().flat_map(|id| run::want(model, id)).collect()
+}
+
+/// Hosts stand otherwise than before.
+fn recount(model: &mut Model) {
+    model.fleet.count();
+    model.fleet.stands_otherwise();
+    if !model.fleet.filter.is_empty() {
+        model.fleet.narrow_and_select();
+    }
 }
 
 pub(super) fn health(model: &mut Model, health: SystemHealth) -> Vec<Effect> {
@@ -128,26 +191,22 @@ fn settle(model: &mut Model, id: RunId) {
     let fresh = LastRun {
         run: id,
         state: view.state(),
-        by: request.submitted_by.clone(),
+        by: Word::from(&*request.submitted_by),
         submitted_at: request.submitted_at,
         finished_at: view.finished_at,
-        failure: view.failure().cloned(),
+        failure: view.failure().cloned().map(Box::new),
     };
     let Some(host) = model.fleet.host_mut(netbox_id) else { return };
     // An older run that is looked at changes nothing of how the host stands.
     let newer = host.last_run.as_ref().is_none_or(|last| last.run == id || last.submitted_at <= fresh.submitted_at);
-    if newer && host.last_run.as_ref() != Some(&fresh) {
+    if newer && host.last_run.as_deref() != Some(&fresh) {
         let ended = host.last_run.as_ref().is_some_and(|last| last.run == id && last.is_live()) && !fresh.is_live();
-        let name = host.device.name.clone();
-        host.last_run = Some(fresh.clone());
+        let name = host.device.name.to_string();
+        host.last_run = Some(Box::new(fresh.clone()));
         if ended {
             ends::seen(model, &name, &fresh);
         }
-        model.fleet.count();
-        model.fleet.stands_otherwise();
-        if !model.fleet.filter.is_empty() {
-            model.fleet.narrow_and_select();
-        }
+        recount(model);
     }
     forget(model);
 }
@@ -157,7 +216,7 @@ fn take_state(last: &mut LastRun, view: &RunView) {
         last.state = view.state();
         last.finished_at = view.finished_at.or(last.finished_at);
         if last.state == RunState::Failed {
-            last.failure = view.failure().cloned();
+            last.failure = view.failure().cloned().map(Box::new);
         }
     }
 }

@@ -186,14 +186,14 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
 
 /// A BMC takes a moment: that it is asked is said at once.
 fn locate(model: &mut Model) -> Vec<Effect> {
-    let Some(host) = model.target().map(|host| host.device.name.clone()) else { return Vec::new() };
+    let Some(host) = model.target().map(|host| host.device.name.to_string()) else { return Vec::new() };
     model.toast(ToastKind::Info, format!("asking the BMC of {host} for its locator"), None);
     vec![Effect::Locate { host }]
 }
 
 /// The demo has no racks to walk to: its hands are a key.
 fn mend(model: &mut Model) -> Vec<Effect> {
-    let Some(host) = model.target().map(|host| host.device.name.clone()) else { return Vec::new() };
+    let Some(host) = model.target().map(|host| host.device.name.to_string()) else { return Vec::new() };
     vec![Effect::Mend { host }]
 }
 
@@ -272,8 +272,9 @@ fn exit(model: &mut Model) -> Vec<Effect> {
     if live == 0 {
         return vec![Effect::Quit];
     }
+    let under_way = if model.fleet.is_partial { "runs".to_owned() } else { count(live, "run") };
     model.popup = Some(Popup::Confirm(Confirm {
-        title: format!("quit · {} under way", count(live, "run")),
+        title: format!("quit · {under_way} under way"),
         lines: vec![
             "Nothing is cancelled and nothing is lost: every run stops where it is".to_owned(),
             "and goes on from there when muster starts again.".to_owned(),

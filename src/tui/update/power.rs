@@ -10,7 +10,7 @@ use crate::tui::model::{Confirm, Model, Popup, ToastKind};
 
 /// Opens the dialog for the host that keys act on, and looks how it stands.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
-    let Some(host) = model.target().map(|host| host.device.name.clone()) else { return Vec::new() };
+    let Some(host) = model.target().map(|host| host.device.name.to_string()) else { return Vec::new() };
     model.popup = Some(Popup::Power(PowerDialog::of(&host)));
     vec![Effect::LookPower { host }]
 }

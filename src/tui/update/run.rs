@@ -24,7 +24,7 @@ pub(super) fn open(model: &mut Model, run: RunId, host: &str) -> Vec<Effect> {
 /// Shows the last run of the host that keys act on.
 pub(super) fn open_last(model: &mut Model) -> Vec<Effect> {
     let Some(host) = model.target() else { return Vec::new() };
-    let (Some(last), name) = (&host.last_run, host.device.name.clone()) else { return Vec::new() };
+    let (Some(last), name) = (&host.last_run, host.device.name.to_string()) else { return Vec::new() };
     let run = last.run;
     open(model, run, &name)
 }

@@ -97,7 +97,7 @@ fn scanned(model: &mut Model, burst: &Burst) -> Vec<Effect> {
     let found: Vec<(u64, String, Place, String)> = (model.fleet.hosts.iter().filter(|host| is_called(host, code)))
         .map(|host| {
             let device = &host.device;
-            (device.netbox_id, device.name.clone(), Place::of(host), rack_and_unit(host))
+            (device.netbox_id, device.name.to_string(), Place::of(host), rack_and_unit(host))
         })
         .collect();
     match found.as_slice() {

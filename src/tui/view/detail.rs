@@ -64,8 +64,8 @@ fn story(model: &Model, host: &Host) -> Story {
         Story { fact: standing.text.clone(), meaning, sign: standing.status, owner: standing.owner, action: None };
     if let Some(failure) = host.failure() {
         story.action = Some(failure.action.clone());
-    } else if let Some(refusal) = host.refusal.as_ref().filter(|_| standing.owner.is_some()) {
-        story.action = Some(refusal.action.clone());
+    } else if let Some(refusal) = host.refused().filter(|_| standing.owner.is_some()) {
+        story.action = Some(refusal.action);
     } else if let Some(last) = host.last_run.as_ref().filter(|r| r.is_live()) {
         let head = format!("run {} · by {} · ", last.run.short(), last.by);
         let view = model.live_view(host);
@@ -76,11 +76,11 @@ fn story(model: &Model, host: &Host) -> Story {
         }
     } else if let Some(last) = &host.last_run {
         story.fact = format!("{} {} · run {} · by {}", standing.text, standing.time, last.run.short(), last.by);
-        if host.proof.is_some() {
+        if host.is_proven {
             story.fact.push_str(" · proven");
         }
     } else if host.is_bystander() {
-        story.fact = host.refusal.as_ref().map(|r| r.message.clone()).unwrap_or_default();
+        story.fact = host.refused().map(|refusal| refusal.message).unwrap_or_default();
     } else if host.is_deployed() {
         story.fact = "never enrolled by muster; deployed: an enrollment could restart it".to_owned();
     } else {
@@ -127,7 +127,7 @@ fn facts(host: &Host) -> Vec<(&'static str, String)> {
     let d = &host.device;
     let mut out = vec![("model", format!("{} {}", d.manufacturer, d.model))];
     if let Some(class) = d.platform_class.as_ref().or(d.device_class.as_ref()) {
-        out.push(("class", class.clone()));
+        out.push(("class", class.to_string()));
     }
     if let Some(ip) = &d.oob_ip {
         out.push(("BMC", format!("BMC {}", ip.split('/').next().unwrap_or(ip))));
@@ -158,7 +158,7 @@ fn column(pen: &mut Pen, model: &Model, host: Option<&Host>, area: Rect) {
     at += 2;
     let (state, state_meaning) = ironic(host);
     let mut lines: Vec<(&str, String, Meaning)> =
-        vec![("netbox", d.status.clone(), Meaning::Text), ("ironic", ironic_line(host, &state), state_meaning)];
+        vec![("netbox", d.status.to_string(), Meaning::Text), ("ironic", ironic_line(host, &state), state_meaning)];
     for (name, value) in facts(host) {
         let value = value.strip_prefix(name).map_or(value.clone(), |v| v.trim().to_owned());
         lines.push((name, value, Meaning::Text));

@@ -33,11 +33,12 @@ fn tree(pen: &mut Pen, model: &Model, area: Rect, lines: Rect) {
     let focused = model.fleet.pane == Pane::Tree && model.popup.is_none();
     pen.heading(row(area, 0), &[piece("places", Meaning::Accent)], &[], focused);
     let nodes = model.fleet.tree_lines();
-    let numbers = Numbers::of(&model.fleet.tree);
+    // The numbers of a part would be wrong ones.
+    let numbers = (!model.fleet.is_partial).then(|| Numbers::of(&model.fleet.tree));
     for (at, node) in nodes.iter().skip(model.fleet.tree_top).take(usize::from(lines.height)).enumerate() {
         let line = row(lines, at);
         let open = node.place.depth() == 0 || model.fleet.open.contains(&node.place);
-        node_line(pen, node, line, open, &numbers);
+        node_line(pen, node, line, open, numbers.as_ref());
         if node.place == model.fleet.place {
             pen.tint(line, if focused { Meaning::Selection } else { Meaning::SelectionIdle });
         }
@@ -45,6 +46,7 @@ fn tree(pen: &mut Pen, model: &Model, area: Rect, lines: Rect) {
 }
 
 /// Columns of the numbers, each with a blank before it: wide enough for most, so that few new digits move anything.
+#[derive(Clone, Copy, Default)]
 struct Numbers {
     hosts: u16,
     failed: u16,
@@ -61,7 +63,7 @@ impl Numbers {
     }
 }
 
-fn node_line(pen: &mut Pen, node: &Node, line: Rect, open: bool, columns: &Numbers) {
+fn node_line(pen: &mut Pen, node: &Node, line: Rect, open: bool, columns: Option<&Numbers>) {
     let glyphs = pen.skin.glyphs;
     let depth = node.place.depth();
     let indent = 1 + 2 * depth.saturating_sub(1) as u16;
@@ -71,11 +73,14 @@ fn node_line(pen: &mut Pen, node: &Node, line: Rect, open: bool, columns: &Numbe
         (_, true, false) => glyphs.closed(),
     };
     // Numbers stand in columns at the end: hosts, then what is wrong, then what runs.
-    let Numbers { hosts, failed, live } = *columns;
+    let Numbers { hosts, failed, live } = columns.copied().unwrap_or_default();
     let numbers = line.width.saturating_sub(hosts + failed + live + 1);
     let at = if depth == 0 { 1 } else { pen.write(line, indent, sign, Meaning::Muted) + 1 };
     let meaning = if depth == 0 || depth == 1 { Meaning::Strong } else { Meaning::Text };
     pen.column(line, at, numbers.saturating_sub(at), node.place.name(), meaning, Keep::End);
+    if columns.is_none() {
+        return;
+    }
     pen.column_right(line, numbers, hosts, &text::short(node.hosts), Meaning::Muted);
     if node.failed > 0 {
         let text = format!("{}{}", glyphs.status(Status::Failed, pen.now), text::short(node.failed));

@@ -163,6 +163,10 @@ fn of_host(model: &Model, host: &str) -> Vec<String> {
 fn counts(model: &Model, with_queued: bool) -> Vec<Piece<'static>> {
     let totals = model.fleet.totals;
     let mut out: Vec<Piece> = Vec::new();
+    if model.fleet.is_partial {
+        // What runs and what waits is not known before all hosts are.
+        return vec![piece("reading the fleet", Meaning::BarStrong)];
+    }
     let parts = [
         (totals.running, "running", Meaning::Run),
         (if with_queued { totals.queued } else { 0 }, "queued", Meaning::BarStrong),

@@ -78,7 +78,11 @@ fn too_small(pen: &mut Pen, area: Rect, model: &Model) {
     let live = model.fleet.totals.running + model.fleet.totals.queued;
     let top = usize::from(area.height.saturating_sub(3) / 2);
     for (at, line) in lines.iter().enumerate() {
-        let text = if at == 2 && live > 0 { format!("{live} under way go on.") } else { line.clone() };
+        let text = if at == 2 && live > 0 && !model.fleet.is_partial {
+            format!("{live} under way go on.")
+        } else {
+            line.clone()
+        };
         let indent = usize::from(area.width).saturating_sub(crate::tui::text::width(&text)) / 2;
         let meaning = if at == 0 { Meaning::Strong } else { Meaning::Text };
         pen.write(row(area, top + at), indent as u16, &text, meaning);

@@ -57,7 +57,9 @@ pub fn draw(pen: &mut Pen, model: &Model, area: Rect, lines: Rect) {
 fn heading(pen: &mut Pen, model: &Model, line: Rect, focused: bool) {
     let fleet = &model.fleet;
     let typing = action::here(model) == Where::Filter;
-    let shown = if fleet.filter.is_empty() {
+    let shown = if fleet.is_partial {
+        format!("the first {}, reading the others", fleet.shown.len())
+    } else if fleet.filter.is_empty() {
         text::count(fleet.in_place, "device")
     } else {
         format!("{} of {}", fleet.shown.len(), fleet.in_place)
@@ -112,7 +114,7 @@ fn columns(model: &Model, width: u16) -> Columns {
 /// The columns from left to right, with what is left for how a host stands.
 fn laid_out(fleet: &Fleet, width: u16, folded: &[Fold]) -> Columns {
     let has = |fold: Fold| !folded.contains(&fold);
-    let name = fleet.name_width as u16;
+    let name = fleet.widths.name as u16;
     let mut at = 2;
     let mut take = |want: bool, w: u16| {
         let column = if want { (at, w) } else { (at, 0) };
@@ -120,11 +122,11 @@ fn laid_out(fleet: &Fleet, width: u16, folded: &[Fold]) -> Columns {
         column
     };
     let mut out = Columns {
-        rack: take(fleet.place.depth() < 3 && has(Fold::Rack), fleet.rack_width as u16),
+        rack: take(fleet.place.depth() < 3 && has(Fold::Rack), fleet.widths.rack as u16),
         unit: take(has(Fold::Unit), 3),
         name: take(true, if has(Fold::Name) { name } else { name.min(SHORT_NAME) }),
-        status: take(has(Fold::Status), fleet.status_width as u16),
-        ironic: take(has(Fold::Ironic), fleet.ironic_width as u16),
+        status: take(has(Fold::Status), fleet.widths.status as u16),
+        ironic: take(has(Fold::Ironic), fleet.widths.ironic as u16),
         ..Columns::default()
     };
     let owner = if has(Fold::Owner) { END + 2 } else { 0 };

@@ -116,7 +116,7 @@ fn head(pen: &mut Pen, model: &Model, host: &Host, area: Rect, selected: bool) {
     pen.sign(area, 2, standing.status);
     pen.column(area, INDENT, width, &place, Meaning::Strong, Keep::Start);
     let name_at = INDENT + width + 2;
-    let name = model.fleet.name_width as u16;
+    let name = model.fleet.widths.name as u16;
     pen.column(area, name_at, name, &host.device.name, Meaning::Strong, Keep::End);
     let time_at = area.width.saturating_sub(text::width(&standing.time) as u16 + 1);
     pen.write(area, time_at, &standing.time, Meaning::Muted);
