@@ -133,7 +133,8 @@ fn waiting() -> WaitReason {
 fn configure(folder: &Path) -> PathBuf {
     let config = folder.join("muster.toml");
     let text = "[netbox]\nurl = \"http://127.0.0.1:9\"\ntoken = \"env:MUSTER_BENCH_TOKEN\"\n[vault]\nkind = \"env\"\n\
-                [ironic.none]\nurl = \"http://127.0.0.1:9\"\nauth = { kind = \"none\" }\n";
+                [ironic.none]\nurl = \"http://127.0.0.1:9\"\ndevice_classes = [\"COMPUTE_GPU\"]\nauth = { kind = \"none\" }\n\
+                [sites.site00.gates]\nconfigure_dhcp = false\n";
     std::fs::write(&config, text).unwrap();
     config
 }

@@ -1,8 +1,9 @@
-//! Many nodes at once on a real Ironic: `cargo bench --bench nodes [NODES [ROUNDS]]`. Prints figures, asserts none but that
+//! Many nodes at once on a real Ironic: `cargo bench --bench nodes [NODES [ROUNDS [BOOT_S]]]`. Prints figures, asserts none but that
 //! all come out `available` (G13).
 //!
 //! muster and the barest client that there can be, by turns, each with an Ironic of its own, with emulated BMCs and ramdisks.
-//! Both make the same changes; the difference is what muster looks at in between.
+//! Both make the same changes; the difference is what muster looks at in between. A ramdisk of the rig boots within two seconds,
+//! which no host does: BOOT_S makes it so many, at most 90.
 
 #[allow(dead_code, reason = "each binary uses its part of the support")]
 #[path = "../tests/support/binary.rs"]
@@ -87,6 +88,15 @@ impl Rig<'_> {
 }
 
 impl Rig<'_> {
+    /// Has every ramdisk take so many seconds to its first word.
+    async fn boots_within(&self, seconds: usize) {
+        for stage in ["inspect", "clean"] {
+            let url = format!("{}/faults/*/{stage}", text(&self.env, "ramdisk_url"));
+            let set = reqwest::Client::new().put(url).json(&json!({ "boot_s": seconds })).send().await.unwrap();
+            assert!(set.status().is_success(), "{set:?}");
+        }
+    }
+
     /// What a service of the rig has used of the processor so far, with the processes that it started, in seconds.
     fn cpu(&self, part: &str) -> f64 {
         let recorded = std::fs::read_to_string(self.folder.join(format!("run/{part}.pid"))).unwrap();
@@ -215,7 +225,7 @@ fn configure(lab: &Lab, rig: &Value, names: &[String], folder: &Path) -> std::pa
     let config = folder.join("muster.toml");
     let text = format!(
         "[netbox]\nurl = \"{}\"\ntoken = \"file:token\"\n[vault]\nkind = \"file\"\npath = \"vault.toml\"\n\
-         [limits]\nruns = 100\nactivities = 6\n\
+         [limits]\nruns = 100\n\
          [ironic.rig]\nurl = \"{}\"\ndevice_classes = [\"COMPUTE_GPU\"]\nauth = {{ kind = \"none\" }}\npoll_s = 10\n\
          [sites.t1.gates]\nconfigure_bmc = false\nconfigure_dhcp = false\n\
          [sites.t1.deadlines]\npoll_first_s = 2\npoll_max_s = 4\nlink_poll_s = 1\n\
@@ -230,6 +240,7 @@ fn configure(lab: &Lab, rig: &Value, names: &[String], folder: &Path) -> std::pa
 fn main() {
     let mut given = std::env::args().skip(1).filter_map(|arg| arg.parse::<usize>().ok());
     let (hosts, rounds) = (given.next().unwrap_or(50), given.next().unwrap_or(3));
+    let boot_s = given.next();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let lab = runtime.block_on(Lab::start(scenario(hosts), 1.0)).unwrap();
     let names: Vec<String> = lab.scenario().hosts.iter().map(|host| host.name.clone()).collect();
@@ -244,6 +255,9 @@ fn main() {
             let home = folder.path().join(format!("rig-{round}-{with_muster}"));
             std::fs::create_dir_all(&home).unwrap();
             let rig = Rig::up(&home, &file);
+            if let Some(seconds) = boot_s {
+                runtime.block_on(rig.boots_within(seconds));
+            }
             let elapsed = if with_muster {
                 let config = configure(&lab, &rig.env, &names, &home);
                 let mut command = muster(&[]);

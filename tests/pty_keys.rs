@@ -78,7 +78,7 @@ const FLEET: &[Step] = &[
 const RUN: &[Step] = &[
     (Fleet, "w", Text("with hands at the rack")), (Walk, "enter", Text("CABLES_WRONG")),
     (Run, "a", Gone("more agree")), (Run, "a", Text("more agree")),
-    (Run, "[", Text("replay")), (Run, "{", Earlier), (Run, "{", Earlier), (Run, "}", Later), (Run, "]", Later),
+    (Run, "[", Text("[ ] turn")), (Run, "{", Earlier), (Run, "{", Earlier), (Run, "}", Later), (Run, "]", Later),
     (Run, "esc", Gone("replay")),
     (Run, "M", Text("plugged in as NetBox has them")), (Run, "esc", Gone("plugged in")),
     (Run, "f", Text("· running")),

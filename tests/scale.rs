@@ -14,9 +14,16 @@ use muster::domain::request::EnrollRequest;
 use muster::engine::{LocalCx, ManualClock, Workflows};
 use muster::store::RunStatus;
 use muster::tui::event::{Event, Key};
+use muster::tui::glyphs::Glyphs;
 use muster::tui::model::Model;
+use muster::tui::paint::Painter;
+use muster::tui::theme::Theme;
 use muster::tui::update::update;
+use muster::tui::view::{LogPane, draw};
+use muster::tui::widgets::pen::Skin;
 use muster::workflows::cx::Cx;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use support::*;
 
 const RUNS: u64 = 1000;
@@ -65,6 +72,42 @@ async fn a_thousand_runs_are_under_way_at_once_are_resumed_and_end_each_with_its
         assert_eq!(said(&store, run).await, format!("test.b(test.a(gpu-{n}))"));
     }
     two.shutdown().await;
+}
+
+/// Proves: U8
+#[test]
+fn a_key_that_moves_the_selection_writes_six_hundred_bytes_at_most() {
+    let mut model = Model::new(Timestamp::now(), 100, 32);
+    update(&mut model, Event::Fleet((0..1000).map(|n| many::host(many::device(n))).collect()));
+    let theme = Theme::named("dark").unwrap();
+    let skin = Skin { theme, glyphs: Glyphs { ascii: false } };
+    let frame = |model: &Model| {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, model.width, model.height));
+        draw(model, &skin, &LogPane::new(true), &mut buffer);
+        buffer
+    };
+    let mut painter = Painter::default();
+    let mut before = frame(&model);
+    let mut whole = Vec::new();
+    painter.paint(None, &before, &mut whole);
+    assert!(whole.len() > 3_000, "{}", whole.len());
+    for (key, times) in [("j", 200), ("k", 200), ("j", 10), ("k", 5)] {
+        for n in 0..times {
+            let at = model.now + SignedDuration::from_millis(300);
+            update(&mut model, Event::Key { key: key.parse::<Key>().unwrap(), at });
+            let after = frame(&model);
+            let mut bytes = Vec::new();
+            painter.paint(Some(&before), &after, &mut bytes);
+            // The synchronized update around it is the terminal's.
+            assert!(
+                bytes.len() + 16 <= 600,
+                "{} bytes for {key} number {n}: {:?}",
+                bytes.len(),
+                String::from_utf8_lossy(&bytes)
+            );
+            before = after;
+        }
+    }
 }
 
 /// Proves: N1

@@ -127,6 +127,7 @@ impl App {
         let office = Arc::new(Office {
             folder: state_dir.to_owned(),
             user: opening.user,
+            candidate: Mutex::new(None),
             env: Arc::clone(&env),
             devices: observed,
             wiring: Arc::new(wiring),

@@ -13,10 +13,15 @@ use tokio_util::sync::CancellationToken;
 use super::feed::FeedEvent;
 use super::lead::{Office, Role};
 use super::steer;
-use crate::store::{Answer, Command, News, StoreError, Watcher, Wish};
+use crate::store::{Answer, Command, News, Stir, Stirred, StoreError, Watcher, Wish};
 
-/// How often the lock and the store's version are looked at: a follower is behind by so much at most.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often the lock and the store's version are looked at where writes are heard: only in case one was not.
+const LOOK: Duration = Duration::from_secs(5);
+/// And where they are not: a follower is behind by so much at most.
+const LOOK_DEAF: Duration = Duration::from_millis(100);
+/// A lock is given back a moment after it is heard that its holder closed it.
+const LOOK_FOR_LEAD: Duration = Duration::from_millis(2);
+const LEAD_IS_NEAR: Duration = Duration::from_millis(200);
 /// Commits of this process are told at once, and those that come close together are told together.
 const TOGETHER: Duration = Duration::from_millis(5);
 /// After an error the next try is so far away.
@@ -30,21 +35,37 @@ pub(super) async fn keep(office: Arc<Office>, mut watcher: Watcher, leads: bool,
     // A process that has just taken the lead may find commands of before.
     let mut asked = office.engine().is_some();
     let mut try_at = Instant::now();
+    let mut stir = office.store().stir();
+    let mut lock_moved = Instant::now();
+    let mut seen = Stirred::default();
     loop {
         if asked && office.engine().is_some() {
             attending.attend(&office);
         }
+        let stands = leads && office.engine().is_none();
+        let pause = match &stir {
+            Some(_) if stands && lock_moved.elapsed() < LEAD_IS_NEAR => LOOK_FOR_LEAD,
+            Some(_) => LOOK,
+            None => LOOK_DEAF,
+        };
         tokio::select! {
             () = stop.cancelled() => return,
             moved = commits.changed() => if moved.is_err() { return },
             Some(_) = attending.next() => {}
-            () = tokio::time::sleep(LOOK) => {}
+            () = heard(&mut stir) => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+        if let Some(now) = stir.as_mut().map(Stir::so_far) {
+            if now.lock != seen.lock {
+                (lock_moved, try_at) = (Instant::now(), Instant::now());
+            }
+            seen = now;
         }
         asked = attending.unanswered;
         if leads && office.engine().is_none() && Instant::now() >= try_at {
             match office.try_lead().await {
                 Ok(Role::Leading) => asked = true,
-                Ok(_) => try_at = Instant::now() + LOOK,
+                Ok(_) => try_at = Instant::now() + pause.min(LOOK_DEAF),
                 Err(error) => {
                     tracing::error!(%error, "the lead could not be taken");
                     try_at = Instant::now() + AFTER_ERROR;
@@ -75,6 +96,14 @@ pub(super) async fn keep(office: Arc<Office>, mut watcher: Watcher, leads: bool,
                 tokio::time::sleep(AFTER_ERROR).await;
             }
         }
+    }
+}
+
+/// Waits until somebody writes; for ever where that can't be heard.
+async fn heard(stir: &mut Option<Stir>) {
+    match stir {
+        Some(stir) => stir.heard().await,
+        None => std::future::pending().await,
     }
 }
 

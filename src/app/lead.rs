@@ -19,7 +19,7 @@ use crate::domain::ids::RunId;
 use crate::engine::{Engine, SystemClock};
 use crate::inventory::wiring::WiringObserver;
 use crate::inventory::{ironic as nodes, netbox as devices};
-use crate::store::{Lead, LeadError, Leader, Store, StoreError};
+use crate::store::{Candidate, Lead, LeadError, Leader, Store, StoreError};
 
 /// What this process is to its state folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,8 @@ pub(super) struct Office {
     pub(super) folder: PathBuf,
     /// In whose name this process leads.
     pub(super) user: Option<String>,
+    /// This process, as long as it wants to lead and was not refused for another reason than that somebody does.
+    pub(super) candidate: Mutex<Option<Candidate>>,
     pub(super) env: Arc<Env>,
     pub(super) devices: Arc<devices::Observer>,
     pub(super) wiring: Arc<WiringObserver>,
@@ -81,7 +83,7 @@ impl Office {
     /// Takes the lead if nobody has it, and lets every active run go on. Only a lock that can't be used and an engine
     /// that doesn't start are errors: that another process leads is a role.
     pub(super) async fn try_lead(&self) -> Result<Role, OpenError> {
-        match Lead::take_as(&self.folder, self.user.as_deref()) {
+        match self.stand() {
             Ok(lead) => self.take_helm(lead).await?,
             Err(LeadError::Held { leader, .. }) => self.become_(Role::Following { leader: Some(leader) }),
             // It writes itself down a moment after it took the lock: who led before is not replaced by nobody.
@@ -90,6 +92,18 @@ impl Office {
             Err(error) => return Err(error.into()),
         }
         Ok(self.role())
+    }
+
+    /// Tries to take the lock.
+    fn stand(&self) -> Result<Lead, LeadError> {
+        let mut candidate = locked(&self.candidate);
+        let mut standing = match candidate.take() {
+            Some(standing) => standing,
+            None => Candidate::new(&self.folder)?,
+        };
+        let taken = standing.take(self.user.as_deref());
+        *candidate = Some(standing);
+        taken
     }
 
     async fn take_helm(&self, lead: Lead) -> Result<(), OpenError> {

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::error::StoreError;
 use super::latency::Latency;
 use super::readers::Readers;
+use super::stir::Stir;
 use super::watcher::Watcher;
 use super::writer::{Commits, Undo, Writer};
 use super::{folder, schema};
@@ -117,6 +118,18 @@ impl Store {
     /// Told when a run ended through this handle or a clone of it.
     pub fn run_ends(&self) -> watch::Receiver<u64> {
         self.inner.ended.subscribe()
+    }
+
+    /// Hears when any process writes into the state folder; `None` where this system can't tell, which is logged.
+    pub fn stir(&self) -> Option<Stir> {
+        let folder = &self.inner.folder;
+        match Stir::listen(folder) {
+            Ok(stir) => Some(stir),
+            Err(error) => {
+                tracing::warn!(%error, folder = %folder.display(), "writes can't be heard here: the folder is looked at often");
+                None
+            }
+        }
     }
 
     /// Follows what any process commits, from now on.

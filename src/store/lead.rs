@@ -67,37 +67,7 @@ impl Lead {
 
     /// Takes the leadership in the name of a person.
     pub fn take_as(folder: &Path, user: Option<&str>) -> Result<Lead, LeadError> {
-        folder::prepare(folder)?;
-        let path = folder.join(LOCK);
-        let unusable = |e: std::io::Error| LeadError::Unusable { path: path.clone(), cause: e.to_string() };
-        let mut file = open(&path).map_err(unusable)?;
-        folder::tighten(&path, 0o600)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::Error(e)) => return Err(unusable(e)),
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text).map_err(unusable)?;
-                return Err(match serde_json::from_str(&text) {
-                    Ok(leader) => LeadError::Held { path: folder.to_owned(), leader },
-                    Err(_) => LeadError::HeldByUnknown(folder.to_owned()),
-                });
-            }
-        }
-        let leader = Leader {
-            pid: std::process::id(),
-            host: host_name(),
-            since: Timestamp::now(),
-            user: user.map(str::to_owned),
-        };
-        let text = serde_json::to_string(&leader).map_err(|e| unusable(e.into()))?;
-        // A full disk must not keep anybody from leading: the words in the file only help a second process to say who.
-        let written =
-            file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(text.as_bytes()));
-        if let Err(e) = written {
-            tracing::warn!(path = %path.display(), error = %e, "the leader could not write itself down");
-        }
-        Ok(Lead { _file: file })
+        Candidate::new(folder)?.take(user)
     }
 
     /// Whether anybody leads a state folder now. Takes nothing away from whoever wants to.
@@ -113,7 +83,72 @@ impl Lead {
     }
 }
 
-const LOCK: &str = "muster.lock";
+/// Whoever would lead a state folder. Keeps the lock's file open between tries: closing it would be heard as the end of a
+/// leader by everybody who listens.
+#[derive(Debug)]
+pub struct Candidate {
+    folder: PathBuf,
+    path: PathBuf,
+    /// `None` after a try that was won: the file is the leader's.
+    file: Option<File>,
+}
+
+impl Candidate {
+    pub fn new(folder: &Path) -> Result<Candidate, LeadError> {
+        let mut candidate = Candidate { folder: folder.to_owned(), path: folder.join(LOCK), file: None };
+        candidate.file = Some(candidate.open()?);
+        Ok(candidate)
+    }
+
+    /// Takes the leadership in the name of a person, or says who has it.
+    pub fn take(&mut self, user: Option<&str>) -> Result<Lead, LeadError> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => self.open()?,
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(e)) => return Err(self.unusable(&e)),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut text));
+                self.file = Some(file);
+                read.map_err(|e| self.unusable(&e))?;
+                return Err(match serde_json::from_str(&text) {
+                    Ok(leader) => LeadError::Held { path: self.folder.clone(), leader },
+                    Err(_) => LeadError::HeldByUnknown(self.folder.clone()),
+                });
+            }
+        }
+        let leader = Leader {
+            pid: std::process::id(),
+            host: host_name(),
+            since: Timestamp::now(),
+            user: user.map(str::to_owned),
+        };
+        let text = serde_json::to_string(&leader).map_err(|e| self.unusable(&e.into()))?;
+        // A full disk must not keep anybody from leading: the words in the file only help a second process to say who.
+        let written =
+            file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(text.as_bytes()));
+        if let Err(e) = written {
+            tracing::warn!(path = %self.path.display(), error = %e, "the leader could not write itself down");
+        }
+        Ok(Lead { _file: file })
+    }
+
+    fn open(&self) -> Result<File, LeadError> {
+        folder::prepare(&self.folder)?;
+        let file = open(&self.path).map_err(|e| self.unusable(&e))?;
+        folder::tighten(&self.path, 0o600)?;
+        Ok(file)
+    }
+
+    fn unusable(&self, cause: &std::io::Error) -> LeadError {
+        LeadError::Unusable { path: self.path.clone(), cause: cause.to_string() }
+    }
+}
+
+pub(super) const LOCK: &str = "muster.lock";
 
 fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)

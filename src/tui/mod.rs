@@ -12,6 +12,7 @@ mod log_layer;
 mod memory;
 pub mod model;
 mod outside;
+pub mod paint;
 mod runtime;
 mod shelf;
 pub mod terminal;

@@ -87,6 +87,9 @@ pub enum TuiError {
 
 /// Frames are at least so far apart.
 const FRAME: Duration = Duration::from_millis(33);
+/// Where nothing counts seconds, an age in minutes may be so late.
+const STILL: Duration = Duration::from_secs(4);
+const SECOND: Duration = Duration::from_secs(1);
 /// So many events are taken before a frame is due again: a flood must not starve the screen.
 const BATCH: usize = 512;
 
@@ -181,10 +184,14 @@ struct Console {
 
 impl Console {
     async fn run(&mut self) -> Result<(), TuiError> {
-        let mut drawn = self.draw()?;
+        let mut drawn = self.draw()?.0;
         let mut dirty = false;
+        // Ticks in a row that changed nothing on the screen.
+        let mut still = 0;
         while !self.leaving {
             let tick = Duration::from_millis(self.model.next_tick_ms().max(1) as u64);
+            let tick =
+                if tick < SECOND || !self.model.toasts.is_empty() { tick } else { (tick * (1 << still)).min(STILL) };
             // With something to show the next frame is waited for, else the next tick.
             let due = if dirty { FRAME.saturating_sub(drawn.elapsed()) } else { tick };
             tokio::select! {
@@ -200,7 +207,9 @@ impl Console {
                 () = tokio::time::sleep(due) => {}
             }
             self.take(Event::Tick(Timestamp::now()))?;
-            drawn = self.draw()?;
+            let differs;
+            (drawn, differs) = self.draw()?;
+            still = if dirty || differs { 0 } else { (still + 1).min(STILL.as_secs().ilog2()) };
             dirty = false;
         }
         Ok(())
@@ -249,7 +258,7 @@ impl Console {
             Effect::SyncNow => self.outside.sync_now(),
             Effect::Copy(text) => self.copy(&text),
             Effect::ScrollLog(to) => self.log.scroll(to),
-            Effect::Redraw => self.screen.clear()?,
+            Effect::Redraw => self.screen.clear(),
             Effect::Suspend => {
                 self.screen.suspend()?;
                 let (width, height) = self.screen.size()?;
@@ -316,7 +325,8 @@ impl Console {
         self.sender.send(Event::Answered(answer)).ok(); // the receiver is ours
     }
 
-    fn draw(&mut self) -> Result<Instant, TuiError> {
+    /// Draws a frame: when, and whether it was another one than the last.
+    fn draw(&mut self) -> Result<(Instant, bool), TuiError> {
         self.log.collect();
         // A change of size before the reader of keys is up tells nobody; asking costs one system call.
         let (width, height) = self.screen.size()?;
@@ -325,8 +335,8 @@ impl Console {
         }
         self.dress()?;
         let (model, skin, log) = (&self.model, &self.skin, &self.log);
-        self.screen.draw(|buf| draw(model, skin, log, buf))?;
-        Ok(Instant::now())
+        let differs = self.screen.draw(|buf| draw(model, skin, log, buf))?;
+        Ok((Instant::now(), differs))
     }
 }
 

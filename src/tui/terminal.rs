@@ -1,21 +1,20 @@
 //! The terminal: taken at the start, given back on every way out: return, error, panic, signal (C-44).
 
-use std::io::{self, BufWriter, Stdout, Write, stdout};
+use std::io::{self, Write, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
 
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
+use crossterm::execute;
+use crossterm::style::ResetColor;
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
-    enable_raw_mode,
+    EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
-use crossterm::{execute, queue};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::paint::Painter;
 use crate::config::settings::OnEnd;
 use crate::domain::text::neutralize_to;
 
@@ -27,8 +26,13 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while the console has it. Dropping it gives it back.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
     mouse: bool,
+    painter: Painter,
+    /// What stands there; `None`: nothing that is known.
+    stands: Option<Buffer>,
+    /// The frame before that, for its memory.
+    spare: Buffer,
+    bytes: Vec<u8>,
 }
 
 impl Screen {
@@ -36,42 +40,54 @@ impl Screen {
     pub fn take(mouse: bool) -> io::Result<Screen> {
         let guard = Guard;
         enter(mouse)?;
-        // A frame is one write: over a slow line half a frame is worse than a late one.
-        let terminal = Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, stdout())))?;
         std::mem::forget(guard);
-        Ok(Screen { terminal, mouse })
+        Ok(Screen { mouse, painter: Painter::default(), stands: None, spare: Buffer::default(), bytes: Vec::new() })
     }
 
     /// Columns and rows.
     pub fn size(&self) -> io::Result<(u16, u16)> {
-        let size = self.terminal.size()?;
-        Ok((size.width, size.height))
+        size()
     }
 
-    /// Draws a frame in one go.
-    pub fn draw(&mut self, frame: impl FnOnce(&mut Buffer)) -> io::Result<()> {
-        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|f| frame(f.buffer_mut()))?;
-        queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
-        self.terminal.backend_mut().flush()
+    /// Draws a frame in one write: over a slow line half a frame is worse than a late one. A frame that differs in nothing
+    /// writes nothing, and is told as `false`.
+    pub fn draw(&mut self, frame: impl FnOnce(&mut Buffer)) -> io::Result<bool> {
+        let (width, height) = self.size()?;
+        let mut next = std::mem::take(&mut self.spare);
+        next.resize(Rect::new(0, 0, width, height));
+        next.reset();
+        frame(&mut next);
+        self.bytes.clear();
+        self.bytes.extend(BEGIN);
+        self.painter.paint(self.stands.as_ref(), &next, &mut self.bytes);
+        let differs = self.bytes.len() > BEGIN.len();
+        if differs {
+            self.bytes.extend(END);
+            // Where this fails, nobody knows what stands there.
+            let before = self.stands.take();
+            write_all(&self.bytes)?;
+            self.spare = before.unwrap_or_default();
+        } else {
+            self.spare = self.stands.take().unwrap_or_default();
+        }
+        self.stands = Some(next);
+        Ok(differs)
     }
 
     /// Forgets what stands on the screen: the next frame draws every cell.
-    pub fn clear(&mut self) -> io::Result<()> {
-        // Not `Terminal::clear`: that asks the terminal where the cursor is, and the answer would go to whoever reads keys.
-        let size = self.terminal.size()?;
-        self.terminal.resize(Rect::new(0, 0, size.width, size.height))
+    pub fn clear(&mut self) {
+        self.painter.forget();
+        self.stands = None;
     }
 
     /// Puts a text on the clipboard of whoever looks at this terminal.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
-        execute!(self.terminal.backend_mut(), crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
+        execute!(stdout(), crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
     }
 
     /// Rings, or has the desktop show a sentence, for whoever does not look at this terminal.
     pub fn tell(&mut self, words: &[u8]) -> io::Result<()> {
-        self.terminal.backend_mut().write_all(words)?;
-        self.terminal.backend_mut().flush()
+        write_all(words)
     }
 
     /// Gives the terminal to the shell until it brings the program back.
@@ -81,17 +97,17 @@ impl Screen {
         // stop: this program hears that one, and would ask itself.
         rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
         enter(self.mouse)?;
-        self.clear()
+        self.clear();
+        Ok(())
     }
-}
 
-impl Screen {
     /// Takes the terminal once more: the program was stopped without being asked, and a shell had the terminal meanwhile.
     pub fn take_again(&mut self) -> io::Result<()> {
         // Else raw mode counts as set already.
         disable_raw_mode()?;
         enter(self.mouse)?;
-        self.clear()
+        self.clear();
+        Ok(())
     }
 }
 
@@ -121,6 +137,16 @@ pub fn telling(sentence: &str, on_end: OnEnd, in_tmux: bool) -> Vec<u8> {
     out
 }
 
+/// A terminal that knows synchronized updates shows a frame when it is whole (DEC private mode 2026).
+const BEGIN: &[u8] = b"\x1b[?2026h";
+const END: &[u8] = b"\x1b[?2026l";
+
+fn write_all(bytes: &[u8]) -> io::Result<()> {
+    let mut out = stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
 struct Guard;
 
 impl Drop for Guard {
@@ -145,8 +171,16 @@ fn give_back() {
         return;
     }
     // Also where the mouse was never asked for: turning it off twice is harmless, leaving it on is not.
-    execute!(stdout(), EndSynchronizedUpdate, DisableMouseCapture, DisableBracketedPaste, Show, LeaveAlternateScreen)
-        .ok();
+    execute!(
+        stdout(),
+        EndSynchronizedUpdate,
+        ResetColor,
+        DisableMouseCapture,
+        DisableBracketedPaste,
+        Show,
+        LeaveAlternateScreen
+    )
+    .ok();
     disable_raw_mode().ok();
     stdout().flush().ok();
 }

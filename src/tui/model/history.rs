@@ -7,6 +7,7 @@ use crate::domain::failure::Failure;
 use crate::domain::ids::RunId;
 use crate::domain::phase::Phase;
 use crate::domain::run_view::{RunState, RunView};
+use crate::tui::event::Refused;
 use crate::tui::text;
 
 /// The list of a host's runs.
@@ -14,8 +15,11 @@ use crate::tui::text;
 pub struct History {
     pub netbox_id: u64,
     pub host: String,
-    /// The newest first; `None` while they are being read.
+    /// The newest first; `None` until they were read.
     pub runs: Option<Vec<Past>>,
+    /// Why they could not be read the last time that it was tried. Those that were read before stay.
+    #[serde(default)]
+    pub refused: Option<Refused>,
     pub selected: Option<RunId>,
     /// At most two: the one that was marked first goes when a third is marked.
     pub marks: Vec<RunId>,
@@ -41,7 +45,7 @@ pub struct Past {
 
 impl History {
     pub fn new(netbox_id: u64, host: &str, selected: Option<RunId>) -> History {
-        History { netbox_id, host: host.to_owned(), runs: None, selected, marks: Vec::new(), top: 0 }
+        History { netbox_id, host: host.to_owned(), runs: None, refused: None, selected, marks: Vec::new(), top: 0 }
     }
 
     /// The runs that are known.

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Action;
 use super::effect::Effect;
-use super::event::Key;
+use super::event::{Key, Refused};
 use super::keymap::Keymap;
 use crate::app::Role;
 use crate::domain::event::RunRecord;
@@ -82,6 +82,9 @@ pub struct Model {
     pub runs: BTreeMap<RunId, RunView>,
     /// Runs whose records were asked for and did not come yet.
     pub loading: BTreeSet<RunId>,
+    /// Runs whose records could not be read, and why, until they are asked for again.
+    #[serde(default)]
+    pub lost: BTreeMap<RunId, Refused>,
     /// Records that came by the feed for runs that are being read.
     pub early: BTreeMap<RunId, Vec<RunRecord>>,
     pub health: Vec<SystemHealth>,
@@ -101,6 +104,9 @@ pub struct Model {
     /// The run that is being looked back at.
     #[serde(default)]
     pub tape: Option<Tape>,
+    /// The run whose records were asked for to look back at it.
+    #[serde(default)]
+    pub winding: Option<RunId>,
     /// Runs that ended while the console was open, and are to be told.
     #[serde(default)]
     pub ends: Ends,
@@ -255,6 +261,7 @@ impl Model {
             queue: BTreeMap::new(),
             runs: BTreeMap::new(),
             loading: BTreeSet::new(),
+            lost: BTreeMap::new(),
             early: BTreeMap::new(),
             health: Vec::new(),
             usual: Usual::default(),
@@ -265,6 +272,7 @@ impl Model {
             burst: None,
             keymap: Keymap::default(),
             tape: None,
+            winding: None,
             ends: Ends::default(),
             palette_history: Vec::new(),
         }

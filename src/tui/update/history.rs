@@ -28,21 +28,24 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
 
 /// The runs came. A refresh moves no cursor.
 pub(super) fn loaded(model: &mut Model, netbox_id: u64, runs: Result<Vec<Past>, Refused>) -> Vec<Effect> {
+    let lists = model.screens.iter_mut().filter_map(|screen| match screen {
+        Screen::History(history) if history.netbox_id == netbox_id => Some(history),
+        _ => None,
+    });
     let runs = match runs {
         Ok(runs) => runs,
-        Err(refused) => return super::inbox::answered(model, Err(refused)),
-    };
-    for screen in &mut model.screens {
-        if let Screen::History(history) = screen
-            && history.netbox_id == netbox_id
-        {
-            history.marks.retain(|run| runs.iter().any(|past| past.run == *run));
-            let is_there = runs.iter().any(|past| Some(past.run) == history.selected);
-            if !is_there {
-                history.selected = runs.first().map(|past| past.run);
-            }
-            history.runs = Some(runs.clone());
+        Err(refused) => {
+            lists.for_each(|history| history.refused = Some(refused.clone()));
+            return super::inbox::answered(model, Err(refused));
         }
+    };
+    for history in lists {
+        history.marks.retain(|run| runs.iter().any(|past| past.run == *run));
+        let is_there = runs.iter().any(|past| Some(past.run) == history.selected);
+        if !is_there {
+            history.selected = runs.first().map(|past| past.run);
+        }
+        (history.runs, history.refused) = (Some(runs.clone()), None);
     }
     Vec::new()
 }

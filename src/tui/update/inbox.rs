@@ -129,6 +129,7 @@ pub(super) fn role(model: &mut Model, role: Role) -> Vec<Effect> {
 /// A run's records from the first on. Records that came by the feed meanwhile are among them or follow.
 pub(super) fn run_loaded(model: &mut Model, run: RunId, records: &[RunRecord]) -> Vec<Effect> {
     model.loading.remove(&run);
+    model.lost.remove(&run);
     let mut view = RunView::of(records);
     for record in model.early.remove(&run).unwrap_or_default() {
         // What is still missing between the two comes with the next record, which finds a gap and reads anew.

@@ -232,7 +232,7 @@ fn back(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     }
     if model.replay().is_some() {
-        model.tape = None;
+        (model.tape, model.winding) = (None, None);
         return Vec::new();
     }
     if model.rack_screen().is_some() && !model.fleet.marks.is_empty() {

@@ -67,6 +67,8 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         Event::RunLost { run, why } => {
             model.loading.remove(&run);
             model.early.remove(&run);
+            model.winding.take_if(|asked| *asked == run);
+            model.lost.insert(run, why.clone());
             inbox::answered(model, Err(why))
         }
         Event::Record(record) => inbox::record(model, &record),

@@ -11,7 +11,7 @@ use crate::tui::model::{Model, Screen};
 
 /// Shows a run, and asks for its records where they are not here.
 pub(super) fn open(model: &mut Model, run: RunId, host: &str) -> Vec<Effect> {
-    model.tape = None;
+    (model.tape, model.winding) = (None, None);
     let screen = Screen::Run(RunScreen::new(run, host));
     match model.screens.last_mut() {
         // A retry takes the place of the run that it repeats.
@@ -32,6 +32,9 @@ pub(super) fn open_last(model: &mut Model) -> Vec<Effect> {
 /// Asks for a run's records, once.
 pub(super) fn want(model: &mut Model, run: RunId) -> Vec<Effect> {
     let missing = !model.runs.contains_key(&run) && model.loading.insert(run);
+    if missing {
+        model.lost.remove(&run);
+    }
     if missing { vec![Effect::LoadRun(run)] } else { Vec::new() }
 }
 
@@ -79,7 +82,8 @@ pub(super) fn act(model: &mut Model, action: Action) -> Vec<Effect> {
 fn turn_tape(model: &mut Model, step: Move) -> Vec<Effect> {
     let Some(run) = model.run_screen().map(|screen| screen.run) else { return Vec::new() };
     if model.replay().is_none() {
-        return vec![Effect::LoadTape(run)];
+        let asked = model.winding.replace(run) == Some(run);
+        return if asked { Vec::new() } else { vec![Effect::LoadTape(run)] };
     }
     if let Some(tape) = &mut model.tape
         && !tape.turn(step)
@@ -92,6 +96,7 @@ fn turn_tape(model: &mut Model, step: Move) -> Vec<Effect> {
 
 /// The records of a run that somebody looks back at, from its last one but one.
 pub(super) fn look_back(model: &mut Model, run: RunId, records: Vec<RunRecord>) -> Vec<Effect> {
+    model.winding.take_if(|asked| *asked == run);
     if model.run_screen().is_some_and(|screen| screen.run == run) && !records.is_empty() {
         let mut tape = Tape::new(run, records);
         tape.turn(Move::Back);

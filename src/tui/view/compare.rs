@@ -11,11 +11,17 @@ use crate::tui::model::compare::{self, Compare, Line, NAME, NAME_AT, PAIR_NAME, 
 use crate::tui::text::{self, Keep};
 use crate::tui::theme::Meaning;
 use crate::tui::widgets::pen::{Pen, meaning_of, piece, row};
+use crate::tui::widgets::refusal::refusal;
 
 pub fn draw(pen: &mut Pen, model: &Model, screen: &Compare) {
     let area = layout::body(model);
     let title = [piece("two runs", Meaning::Accent), piece(format!(" · {}", screen.host), Meaning::Strong)];
     let Some(compared) = model.comparison() else {
+        if let Some((run, refused)) = screen.runs.iter().find_map(|run| Some((run, model.lost.get(run)?))) {
+            pen.heading(row(area, 0), &title, &[piece("not read", Meaning::Fail)], model.popup.is_none());
+            let fact = format!("run {} could not be read: {}", run.short(), refused.message);
+            return refusal(pen, area, 2, &fact, &refused.action);
+        }
         pen.heading(row(area, 0), &title, &[piece("reading", Meaning::Muted)], model.popup.is_none());
         let missing = screen.runs.iter().filter(|run| !model.runs.contains_key(run)).map(|run| RunId::short(*run));
         let text = format!("reading run {}", missing.collect::<Vec<_>>().join(" and "));

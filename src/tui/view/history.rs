@@ -11,6 +11,7 @@ use crate::tui::model::history::{History, Past};
 use crate::tui::text::{self, Keep};
 use crate::tui::theme::Meaning;
 use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece, row};
+use crate::tui::widgets::refusal::refusal;
 
 /// Where the columns begin; what has no width doesn't show.
 struct Columns {
@@ -45,6 +46,7 @@ pub fn draw(pen: &mut Pen, model: &Model, history: &History) {
     let areas = layout::history(model);
     let title: [Piece; 2] = [piece("history", Meaning::Accent), piece(format!(" · {}", history.host), Meaning::Strong)];
     let end = match (&history.runs, history.marks.len()) {
+        _ if history.refused.is_some() => piece("not read", Meaning::Fail),
         (None, _) => piece("reading", Meaning::Muted),
         (Some(runs), 0) => piece(text::count(runs.len(), "run"), Meaning::Muted),
         (Some(runs), marks) => {
@@ -53,6 +55,10 @@ pub fn draw(pen: &mut Pen, model: &Model, history: &History) {
     };
     pen.heading(areas.heading, &title, &[end], model.popup.is_none());
     let Some(runs) = &history.runs else {
+        if let Some(refused) = &history.refused {
+            let fact = format!("the runs of {} could not be read: {}", history.host, refused.message);
+            return refusal(pen, areas.list, 0, &fact, &refused.action);
+        }
         pen.write(row(areas.list, 0), 2, &format!("reading the runs of {}", history.host), Meaning::Muted);
         return;
     };

@@ -5,13 +5,13 @@ use ratatui::layout::Rect;
 use super::detail;
 use super::rack_device::{front, link_line, loose, rear};
 use crate::domain::elevation::{Elevation, Face, Loose, Racked};
-use crate::tui::glyphs::Status;
 use crate::tui::layout::rack::areas;
 use crate::tui::model::Model;
 use crate::tui::model::rack::{Line, RackScreen, Read, at_line, halves_a_line, lines, links, name_width};
-use crate::tui::text::{self, Keep};
+use crate::tui::text::Keep;
 use crate::tui::theme::Meaning;
 use crate::tui::widgets::pen::{Pen, Piece, piece, row};
+use crate::tui::widgets::refusal::refusal;
 
 /// Columns of the numbers, with a blank behind them.
 const NUMBERS: u16 = 4;
@@ -29,15 +29,8 @@ pub fn draw(pen: &mut Pen, model: &Model, screen: &RackScreen) {
                 pen.write(row(body, 1), 3, "reading the rack from the store", Meaning::Muted);
             }
             Read::Failed(refused) => {
-                let width = usize::from(body.width.saturating_sub(6));
-                let fact = text::wrap(&format!("the rack could not be read: {}", refused.message), width);
-                pen.sign(row(body, 1), 1, Status::Failed);
-                for (at, line) in fact.iter().enumerate() {
-                    pen.write(row(body, 1 + at), 3, line, Meaning::Fail);
-                }
-                for (at, line) in text::wrap(&refused.action, width).iter().enumerate() {
-                    pen.write(row(body, 2 + fact.len() + at), 3, line, Meaning::Action);
-                }
+                let fact = format!("the rack could not be read: {}", refused.message);
+                refusal(pen, body, 1, &fact, &refused.action);
             }
             Read::Here(elevation) if elevation.devices.is_empty() => {
                 pen.write(row(body, 1), 3, "NetBox has no device in this rack any more", Meaning::Text);

@@ -15,6 +15,7 @@ use crate::tui::model::tape::Tape;
 use crate::tui::text::{self, Keep};
 use crate::tui::theme::Meaning;
 use crate::tui::widgets::pen::{Pen, Piece, meaning_of, piece, pieces_width, row};
+use crate::tui::widgets::refusal::refusal;
 
 pub fn draw(pen: &mut Pen, model: &Model, screen: &RunScreen) {
     let body = layout::body(model);
@@ -23,8 +24,12 @@ pub fn draw(pen: &mut Pen, model: &Model, screen: &RunScreen) {
         if model.loading.contains(&screen.run) {
             pen.write(row(body, 1), 2, &format!("reading {run}"), Meaning::Muted);
         } else {
-            pen.write(row(body, 1), 2, &format!("{run} could not be read"), Meaning::Fail);
-            pen.write(row(body, 2), 2, "leave the view and open it again to try once more", Meaning::Action);
+            let (why, action) = match model.lost.get(&screen.run) {
+                Some(refused) => (format!(": {}", refused.message), format!("{}; then ", refused.action)),
+                None => Default::default(),
+            };
+            let action = format!("{action}leave the view and open it again to try once more");
+            refusal(pen, body, 1, &format!("{run} could not be read{why}"), &action);
         }
         return;
     };
@@ -77,6 +82,10 @@ fn title(pen: &mut Pen, model: &Model, view: &RunView, figures: &Figures, line: 
     let at = pen.pieces(line, 3, &pieces);
     if let Some(tape) = model.replay() {
         return replay(pen, model, tape, line, at);
+    }
+    if model.winding == view.run && view.run.is_some() {
+        pen.right(line, &[piece("replay ", Meaning::Warn), piece("reading the journal ", Meaning::Muted)]);
+        return;
     }
     let Some(request) = &view.request else { return };
     let mut end = vec![piece(format!("by {}", request.submitted_by), Meaning::Muted)];

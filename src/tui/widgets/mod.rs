@@ -5,3 +5,4 @@ pub mod cable;
 pub mod field;
 pub mod frame;
 pub mod pen;
+pub mod refusal;
