@@ -62,8 +62,13 @@ fn main() {
     println!("{devices} devices, {COLUMNS}×{ROWS}, no run");
     for round in 1..=3 {
         let mut program = Program::start(muster());
-        let first = program.shows("gpu-0000");
-        println!("  muster     first frame with the fleet after {:.1} ms", ms(first));
+        let all = format!("{devices} devices");
+        let [first, whole] = program.shows(["gpu-0000", &all]);
+        println!(
+            "  muster     first frame with the fleet after {:.1} ms, the whole fleet after {:.1} ms",
+            ms(first),
+            ms(whole)
+        );
         if round == 1 {
             idle(&mut program, "muster");
         }
@@ -87,7 +92,7 @@ fn main() {
         engine.resume_all().await.unwrap();
     });
     let mut program = Program::start(muster());
-    program.shows("gpu-0000");
+    program.shows(["gpu-0000"]);
     thread::sleep(Duration::from_secs(5));
     let (before, spent, began) = (program.heard(), program.cpu(), Instant::now());
     thread::sleep(Duration::from_secs(10));
@@ -156,7 +161,7 @@ fn peers(folder: &Path, lines: usize) {
         command.args(["-c", script]);
         command.cwd(folder);
         let mut program = Program::start(command);
-        program.shows("gpu-0000");
+        program.shows(["gpu-0000"]);
         thread::sleep(Duration::from_secs(1));
         keys(&mut program, name, key);
     }
@@ -267,19 +272,21 @@ impl Program {
         self.heard
     }
 
-    /// Waits for a text on the screen, and says how long after the start it was there.
-    fn shows(&mut self, text: &str) -> Duration {
+    /// Waits for texts on the screen, one after the other, and says how long after the start each was there.
+    fn shows<const N: usize>(&mut self, texts: [&str; N]) -> [Duration; N] {
         let mut screen = vt100::Parser::new(ROWS.try_into().unwrap(), COLUMNS.try_into().unwrap(), 0);
-        loop {
-            let (at, bytes) = self.drawn.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|e| {
-                panic!("'{text}' did not come ({e}); the screen was:\n{}", screen.screen().contents())
-            });
-            self.heard += bytes.len();
-            screen.process(&bytes);
-            if screen.screen().contents().contains(text) {
-                return at.duration_since(self.began);
+        let mut last = self.began;
+        texts.map(|text| {
+            while !screen.screen().contents().contains(text) {
+                let (at, bytes) = self.drawn.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|e| {
+                    panic!("'{text}' did not come ({e}); the screen was:\n{}", screen.screen().contents())
+                });
+                self.heard += bytes.len();
+                screen.process(&bytes);
+                last = at;
             }
-        }
+            last.duration_since(self.began)
+        })
     }
 
     fn proc(&self, file: &str) -> String {
