@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use muster::config::settings::Limits;
 use muster::domain::event::{EnrollResult, Observation, WaitKind, WaitReason};
 use muster::domain::ids::RunId;
@@ -86,7 +87,13 @@ fn main() {
     };
     runtime.block_on(async {
         for (n, device) in fleet.iter().take(runs).enumerate() {
-            let asked = EnrollRequest { host: device.name.clone(), site: device.site.clone(), ..request(n as u64 + 1) };
+            // A run's time begins with its submission: one of tomorrow would sleep until then.
+            let asked = EnrollRequest {
+                host: device.name.clone(),
+                site: device.site.clone(),
+                submitted_at: Timestamp::now(),
+                ..request(n as u64 + 1)
+            };
             store.submit_as(RunId(Uuid::now_v7()), "enroll", asked).await.unwrap();
         }
         engine.resume_all().await.unwrap();
