@@ -122,6 +122,13 @@ pub enum Event {
     Ended(Ending),
 }
 
+impl Event {
+    /// Whether somebody does it here and waits for what comes of it.
+    pub fn is_by_hand(&self) -> bool {
+        matches!(self, Event::Key { .. } | Event::Paste(_) | Event::Wheel { .. } | Event::Click { .. })
+    }
+}
+
 /// A refusal in words: the fact, and what mends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {

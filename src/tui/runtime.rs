@@ -89,6 +89,8 @@ pub enum TuiError {
 const FRAME: Duration = Duration::from_millis(33);
 /// Where nothing counts seconds, an age in minutes may be so late.
 const STILL: Duration = Duration::from_secs(4);
+/// And so far after what a hand did: it is waited for.
+const HAND_FRAME: Duration = Duration::from_millis(2);
 const SECOND: Duration = Duration::from_secs(1);
 /// So many events are taken before a frame is due again: a flood must not starve the screen.
 const BATCH: usize = 512;
@@ -185,7 +187,8 @@ struct Console {
 impl Console {
     async fn run(&mut self) -> Result<(), TuiError> {
         let mut drawn = self.draw()?.0;
-        let mut dirty = false;
+        // With something to show, how far the next frame is from the last.
+        let mut dirty: Option<Duration> = None;
         // Ticks in a row that changed nothing on the screen.
         let mut still = 0;
         while !self.leaving {
@@ -193,14 +196,15 @@ impl Console {
             let tick =
                 if tick < SECOND || !self.model.toasts.is_empty() { tick } else { (tick * (1 << still)).min(STILL) };
             // With something to show the next frame is waited for, else the next tick.
-            let due = if dirty { FRAME.saturating_sub(drawn.elapsed()) } else { tick };
+            let due = dirty.map_or(tick, |frame| frame.saturating_sub(drawn.elapsed()));
             tokio::select! {
                 biased;
                 event = self.events.recv() => {
                     let Some(event) = event else { return Ok(()) };
-                    self.take_batch(event)?;
-                    dirty = true;
-                    if drawn.elapsed() < FRAME {
+                    let frame = if self.take_batch(event)? { HAND_FRAME } else { FRAME };
+                    let frame = dirty.map_or(frame, |other| other.min(frame));
+                    dirty = Some(frame);
+                    if drawn.elapsed() < frame {
                         continue;
                     }
                 }
@@ -209,20 +213,22 @@ impl Console {
             self.take(Event::Tick(Timestamp::now()))?;
             let differs;
             (drawn, differs) = self.draw()?;
-            still = if dirty || differs { 0 } else { (still + 1).min(STILL.as_secs().ilog2()) };
-            dirty = false;
+            still = if dirty.is_some() || differs { 0 } else { (still + 1).min(STILL.as_secs().ilog2()) };
+            dirty = None;
         }
         Ok(())
     }
 
-    /// An event and those that wait behind it.
-    fn take_batch(&mut self, first: Event) -> Result<(), TuiError> {
+    /// An event and those that wait behind it. `true`: a hand was among them.
+    fn take_batch(&mut self, first: Event) -> Result<bool, TuiError> {
+        let mut by_hand = first.is_by_hand();
         self.take(first)?;
         for _ in 0..BATCH {
             let Ok(event) = self.events.try_recv() else { break };
+            by_hand |= event.is_by_hand();
             self.take(event)?;
         }
-        Ok(())
+        Ok(by_hand)
     }
 
     fn take(&mut self, event: Event) -> Result<(), TuiError> {
