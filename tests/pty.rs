@@ -53,14 +53,6 @@ fn go(pty: &mut Pty, host: &str) {
     });
 }
 
-/// Whether two letters stand side by side with ECHO and ICANON off is not visible from here; the shell's own view is.
-fn stty(pty: &Pty) -> String {
-    let id = pty.child.process_id().unwrap();
-    let tty = std::fs::read_link(format!("/proc/{id}/fd/0")).unwrap();
-    let out = std::process::Command::new("stty").arg("-a").stdin(std::fs::File::open(tty).unwrap()).output().unwrap();
-    String::from_utf8(out.stdout).unwrap()
-}
-
 /// Proves: U1, U7
 #[test]
 fn the_demo_shows_its_fleet_and_gives_the_terminal_back() {
@@ -176,7 +168,7 @@ fn signals_give_the_terminal_back_and_end_the_process() {
     for signal in ["HUP", "TERM", "INT"] {
         let (mut pty, _folder) = demo(&[]);
         pty.shows("gpu-");
-        let raw = stty(&pty);
+        let raw = pty.modes();
         assert!(raw.contains("-icanon") && raw.contains("-echo "), "{raw}");
         pty.signal(signal);
         assert!(pty.ended().success(), "SIG{signal}");

@@ -6,8 +6,9 @@ mod line;
 use std::path::Path;
 use std::sync::Arc;
 
-use tracing::{Event, Subscriber};
-use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
@@ -34,8 +35,16 @@ pub fn for_console(state: &Path, settings: &LogSettings) -> Result<(), Ending> {
     Ok(())
 }
 
-fn filter() -> EnvFilter {
-    EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info,muster=debug"))
+fn filter<S: Subscriber>() -> impl Filter<S> {
+    let asked = EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info,muster=debug"));
+    asked.and(filter_fn(|event| is_discreet(event.target(), *event.level())))
+}
+
+/// What a library says at its most talkative holds whole messages, and some hold what muster logs in with (Z1): it is logged
+/// by nobody's wish. The one of NATS quotes what servers say at every level; muster tells the same without the secrets.
+fn is_discreet(target: &str, level: Level) -> bool {
+    let of = |name: &str| target == name || target.starts_with(name) && target[name.len()..].starts_with("::");
+    of("muster") || level != Level::TRACE && !of("async_nats")
 }
 
 fn file_layer<S>(state: &Path, settings: &LogSettings) -> Result<impl Layer<S>, Ending>
@@ -54,5 +63,19 @@ struct Lines(Arc<LogFile>);
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         self.0.write(&line::of(event));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: Z1
+    #[test]
+    fn no_library_is_logged_word_for_word() {
+        assert!(is_discreet("muster", Level::TRACE) && is_discreet("muster::clients::http", Level::TRACE));
+        assert!(is_discreet("hyper_util::client", Level::DEBUG));
+        assert!(!is_discreet("hyper_util::client", Level::TRACE) && !is_discreet("musterer", Level::TRACE));
+        assert!(!is_discreet("async_nats::connector", Level::ERROR));
     }
 }

@@ -9,6 +9,7 @@ mod config;
 mod demo;
 mod device;
 mod doctor;
+mod dumps;
 mod enroll;
 mod exit;
 mod init;
@@ -35,6 +36,7 @@ use exit::{Ending, Exit};
 ///
 /// Not generic over the arguments: the whole program would else be compiled once more with whoever calls this.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    dumps::off();
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(usage) => {

@@ -175,8 +175,7 @@ pub fn operator() -> String {
 
 /// The name of the account that this process runs under, where its environment does not say.
 fn account() -> Option<String> {
-    use std::os::unix::fs::MetadataExt;
-    let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    let uid = rustix::process::getuid().as_raw().to_string();
     let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
     accounts.lines().find_map(|line| {
         let mut fields = line.split(':');

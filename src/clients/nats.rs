@@ -1,5 +1,7 @@
 //! NATS, to which muster only publishes. Reconnecting is the library's; what waits meanwhile is the caller's.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, Event, ServerAddr};
@@ -8,13 +10,18 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::http;
-use super::vault::{Vault, VaultError};
+use super::vault::{Vault, VaultError, without};
 use crate::config::settings::{NatsAuth, NatsSettings, SecretRef};
 use crate::domain::text::neutralize_to;
 
 /// Of one connection with its login, and of handing one message over.
 const CONNECT: Duration = Duration::from_secs(10);
 const HAND_OVER: Duration = Duration::from_secs(10);
+/// What a server may tell somebody who only publishes: at once, and for each second since. Whatever is more is gathered in memory
+/// by the library, which knows no bound (Z3).
+const TOLD_MAX: u64 = 4 * 1024 * 1024;
+const TOLD_EACH_SECOND: u64 = 1024;
+const WATCH: Duration = Duration::from_millis(250);
 /// The longest wait between two tries to connect again.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
@@ -45,8 +52,8 @@ pub enum NatsError {
     Trust { servers: String, cause: String },
     #[error("'{servers}' can't be connected to: {cause}")]
     Connect { servers: String, cause: String },
-    #[error("'{servers}' did not answer within {} s", CONNECT.as_secs())]
-    NoAnswer { servers: String },
+    #[error("'{servers}' did not answer within {} s", .patience.as_secs_f32())]
+    NoAnswer { servers: String, patience: Duration },
     #[error("a message was not taken: {0}")]
     NotTaken(String),
 }
@@ -54,16 +61,23 @@ pub enum NatsError {
 impl Nats {
     /// Connects, or says why not.
     pub async fn connect(settings: &NatsSettings, vault: &Vault) -> Result<Nats, NatsError> {
+        Nats::connect_within(settings, vault, CONNECT).await
+    }
+
+    /// The same with another patience for one server.
+    pub async fn connect_within(settings: &NatsSettings, vault: &Vault, patience: Duration) -> Result<Nats, NatsError> {
         let servers = servers(settings);
         let (tell, state) = watch::channel(Link::Down(None));
-        let tell = std::sync::Arc::new(tell);
+        let tell = Arc::new(tell);
         let tls = settings.servers.iter().any(|url| url.scheme() == "tls");
         let config =
             http::tls(&settings.trust).map_err(|cause| NatsError::Trust { servers: servers.clone(), cause })?;
-        let options = login(settings, vault)
-            .await?
+        let (options, secrets) = login(settings, vault).await?;
+        let (told, secrets) = (Arc::clone(&tell), Arc::new(secrets));
+        let hidden = Arc::clone(&secrets);
+        let options = options
             .name("muster")
-            .connection_timeout(CONNECT)
+            .connection_timeout(patience)
             .require_tls(tls)
             .tls_client_config(config)
             // What a server tells of others is not where the credentials were meant to go.
@@ -73,18 +87,17 @@ impl Nats {
                 if tries == 0 { Duration::ZERO } else { wait.min(RETRY_MAX) }
             })
             .event_callback(move |event| {
-                let tell = std::sync::Arc::clone(&tell);
-                async move { hear(&tell, event) }
+                let (tell, secrets) = (Arc::clone(&told), Arc::clone(&hidden));
+                async move { hear(&tell, event, &secrets) }
             });
         let addresses: Vec<ServerAddr> =
             settings.servers.iter().filter_map(|url| ServerAddr::from_url(url.clone()).ok()).collect();
-        let client = match timeout(CONNECT * 2, options.connect(addresses)).await {
+        let client = match timeout(patience * 2, options.connect(addresses)).await {
             Ok(Ok(client)) => client,
-            Ok(Err(error)) => {
-                return Err(NatsError::Connect { servers, cause: neutralize_to(&error.to_string(), 200) });
-            }
-            Err(_) => return Err(NatsError::NoAnswer { servers }),
+            Ok(Err(error)) => return Err(NatsError::Connect { servers, cause: words(&error, &secrets) }),
+            Err(_) => return Err(NatsError::NoAnswer { servers, patience }),
         };
+        tokio::spawn(watch_flood(client.statistics(), tell));
         Ok(Nats { client, state })
     }
 
@@ -115,18 +128,42 @@ impl Nats {
     }
 }
 
-fn hear(tell: &watch::Sender<Link>, event: Event) {
-    tracing::debug!(event = %neutralize_to(&event.to_string(), 200), "NATS");
+/// Gives a connection up whose server tells more than it has any reason to.
+async fn watch_flood(statistics: Arc<async_nats::Statistics>, tell: Arc<watch::Sender<Link>>) {
+    let began = tokio::time::Instant::now();
+    loop {
+        tokio::select! {
+            // Nobody has the connection any more.
+            () = tell.closed() => return,
+            () = tokio::time::sleep(WATCH) => {}
+        }
+        let told = statistics.in_bytes.load(Ordering::Relaxed);
+        if told > TOLD_MAX + TOLD_EACH_SECOND * began.elapsed().as_secs() {
+            tracing::warn!(bytes = told, "NATS tells more than it was asked for: the connection is given up");
+            tell.send_replace(Link::Closed);
+            return;
+        }
+    }
+}
+
+/// What a server or the library says, without what muster has logged in with.
+fn words(said: &dyn std::fmt::Display, secrets: &[SecretString]) -> String {
+    let secrets: Vec<&str> = secrets.iter().map(ExposeSecret::expose_secret).collect();
+    neutralize_to(&without(&said.to_string(), &secrets), 200)
+}
+
+fn hear(tell: &watch::Sender<Link>, event: Event, secrets: &[SecretString]) {
+    tracing::debug!(event = %words(&event, secrets), "NATS");
     tell.send_if_modified(|link| {
         let now = match event {
+            // Given up already.
+            _ if *link == Link::Closed => return false,
             Event::Connected => Link::Up,
             Event::Disconnected | Event::Draining | Event::LameDuckMode if *link == Link::Up => Link::Down(None),
             Event::Closed => Link::Closed,
-            Event::ClientError(ref error) if *link != Link::Up => {
-                Link::Down(Some(neutralize_to(&error.to_string(), 200)))
-            }
+            Event::ClientError(ref error) if *link != Link::Up => Link::Down(Some(words(error, secrets))),
             Event::ServerError(ref error) => {
-                tracing::warn!(error = %neutralize_to(&error.to_string(), 200), "NATS refuses something");
+                tracing::warn!(error = %words(error, secrets), "NATS refuses something");
                 return false;
             }
             _ => return false,
@@ -143,23 +180,30 @@ pub fn servers(settings: &NatsSettings) -> String {
     texts.join("', '")
 }
 
-async fn login(settings: &NatsSettings, vault: &Vault) -> Result<ConnectOptions, NatsError> {
+/// How muster logs in, and what of it nobody may read.
+async fn login(settings: &NatsSettings, vault: &Vault) -> Result<(ConnectOptions, Vec<SecretString>), NatsError> {
     let secret = async |what: &'static str, reference: &SecretRef| -> Result<SecretString, NatsError> {
         let resolved = vault.resolve(reference).await;
         resolved.map_err(|source| NatsError::Secret { what, reference: reference.clone(), source })
     };
     Ok(match &settings.auth {
-        NatsAuth::None => ConnectOptions::new(),
+        NatsAuth::None => (ConnectOptions::new(), vec![]),
         NatsAuth::User { username, password } => {
             let password = secret("password", password).await?;
-            ConnectOptions::with_user_and_password(username.clone(), password.expose_secret().to_owned())
+            let options = ConnectOptions::with_user_and_password(username.clone(), password.expose_secret().to_owned());
+            (options, vec![password])
         }
-        NatsAuth::Token(token) => ConnectOptions::with_token(secret("token", token).await?.expose_secret().to_owned()),
+        NatsAuth::Token(token) => {
+            let token = secret("token", token).await?;
+            (ConnectOptions::with_token(token.expose_secret().to_owned()), vec![token])
+        }
         NatsAuth::Creds(creds) => {
             // The form wants a newline at the end, and references to files lose theirs.
             let creds = SecretString::from(format!("{}\n", secret("credentials", creds).await?.expose_secret()));
             // Its own error may quote the file.
-            ConnectOptions::with_credentials(creds.expose_secret()).map_err(|_| NatsError::Malformed("credentials"))?
+            let options = ConnectOptions::with_credentials(creds.expose_secret());
+            let lines = creds.expose_secret().lines().filter(|line| line.len() > 20 && !line.starts_with('-'));
+            (options.map_err(|_| NatsError::Malformed("credentials"))?, lines.map(SecretString::from).collect())
         }
     })
 }

@@ -25,6 +25,7 @@ use secrecy::SecretString;
 
 pub use self::held::Held;
 use self::threads::Threads;
+pub use self::wiped::without;
 use crate::config::settings::{SecretRef, VaultKind, VaultSettings};
 
 /// Fields of an item with what they are to be; `None` takes a field away.

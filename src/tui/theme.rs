@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 
+use crate::domain::text::neutralize_to;
+
 macro_rules! meanings {
     ($($variant:ident = $key:literal $(or $fallback:ident)?, $about:literal;)*) => {
         /// What a piece of text means. A theme says what that looks like; nothing else names a colour.
@@ -77,16 +79,17 @@ pub enum Depth {
 /// What is wrong with a theme.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThemeError {
-    #[error("there is no theme '{name}'; there are {known}")]
+    #[error("there is no theme '{}'; there are {known}", neutralize_to(name, 60))]
     Unknown { name: String, known: String },
     #[error("theme '{name}': {message}")]
     Form { name: String, message: String },
-    #[error("theme '{name}' inherits from '{parent}', which inherits from it")]
+    #[error("theme '{name}' inherits from '{}', which inherits from it", neutralize_to(parent, 60))]
     Circle { name: String, parent: String },
-    #[error("theme '{name}' has '{key}', which is no meaning; the nearest is '{nearest}'")]
+    #[error("theme '{name}' has '{}', which is no meaning; the nearest is '{nearest}'", neutralize_to(key, 60))]
     Key { name: String, key: String, nearest: String },
     #[error(
-        "theme '{name}': '{color}' of '{key}' is no colour (a name of the palette, '#rrggbb', or one of the sixteen)"
+        "theme '{name}': '{}' of '{key}' is no colour (a name of the palette, '#rrggbb', or one of the sixteen)",
+        neutralize_to(color, 60)
     )]
     Color { name: String, key: String, color: String },
 }
@@ -163,7 +166,7 @@ impl Theme {
 
 fn read(name: &str, text: &str) -> Result<File, ThemeError> {
     toml::from_str(text)
-        .map_err(|e| ThemeError::Form { name: name.to_owned(), message: e.to_string().trim().replace('\n', " ") })
+        .map_err(|e| ThemeError::Form { name: name.to_owned(), message: neutralize_to(e.to_string().trim(), 600) })
 }
 
 fn load(name: &str, seen: &mut Vec<String>) -> Result<File, ThemeError> {

@@ -142,6 +142,7 @@ fn of_connection(error: &HttpError, place: &Place<'_>, phase: Phase) -> Failure 
         HttpError::ReadOnly { .. } => with(FailureCode::InternalError, message, NOT_FORESEEN.to_owned()),
         HttpError::CutShort { .. }
         | HttpError::TooLarge { .. }
+        | HttpError::TooHeavy { .. }
         | HttpError::NotJson { .. }
         | HttpError::ForeignUrl { .. } => with(
             FailureCode::BmcAnswerUnexpected,

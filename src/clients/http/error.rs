@@ -21,6 +21,9 @@ pub enum HttpError {
     Broken { asked: String, host: String, cause: String },
     #[error("{asked}: the answer of {host} is larger than {limit} bytes")]
     TooLarge { asked: String, host: String, limit: usize },
+    /// Short enough, and of so many values that it would fill the memory.
+    #[error("{asked}: the answer of {host} would take more than {} MB of memory", limit >> 20)]
+    TooHeavy { asked: String, host: String, limit: usize },
     /// Cut on its way: what stands between, or a server that dies while it answers.
     #[error("{asked}: the JSON in the answer of {host} ends in the middle, after {bytes} bytes")]
     CutShort { asked: String, host: String, bytes: usize },
@@ -47,6 +50,7 @@ impl HttpError {
             | HttpError::Broken { .. } => true,
             HttpError::Tls { .. }
             | HttpError::TooLarge { .. }
+            | HttpError::TooHeavy { .. }
             | HttpError::NotJson { .. }
             | HttpError::ForeignUrl { .. }
             | HttpError::Setup { .. }
@@ -63,7 +67,7 @@ impl HttpError {
             HttpError::Timeout { .. } => "no answer in time",
             HttpError::Tls { .. } => "certificate not trusted",
             HttpError::Broken { .. } => "broken off",
-            HttpError::TooLarge { .. } => "too large",
+            HttpError::TooLarge { .. } | HttpError::TooHeavy { .. } => "too large",
             HttpError::CutShort { .. } => "ends in the middle",
             HttpError::NotJson { .. } => "not JSON",
             HttpError::ForeignUrl { .. } | HttpError::Setup { .. } | HttpError::ReadOnly { .. } => "not sent",

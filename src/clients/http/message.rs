@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::error::HttpError;
 use crate::domain::text::neutralize_to;
 
-/// A request. The path is joined to the client's base.
-#[derive(Debug, Clone)]
+/// A request. The path is joined to the client's base. Printed without its body, which may hold a secret.
+#[derive(Clone)]
 pub struct Request {
     pub method: Method,
     /// Path and query, percent-encoded; or a whole URL of the same origin.
@@ -21,6 +21,13 @@ pub struct Request {
     pub auth: Auth,
     pub body: Option<Value>,
     pub timeout: Option<Duration>,
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let body = self.body.as_ref().map(|_| "***");
+        write!(f, "Request({} {}, body: {body:?})", self.method, self.path)
+    }
 }
 
 /// Who asks. Printed as nothing.

@@ -1,10 +1,12 @@
 //! HTTP as every REST client here uses it: bounded in time and size, classified, never redirected by itself, never logging
 //! a secret.
 
+mod echo;
 mod error;
 mod message;
 mod probe;
 mod trust;
+mod weight;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +26,7 @@ use super::rehearsal::{Ask, Met, Rehearsal};
 use super::trail;
 use crate::config::settings::Trust;
 use crate::domain::text::neutralize_to;
+use echo::Sent;
 use error::chain;
 use message::sensitive;
 use trust::{nobody, only_ca, pinned};
@@ -250,6 +253,7 @@ impl HttpClient {
             return carrier.carry(request, &url).await;
         }
         let limit = request.timeout.unwrap_or(self.timeout);
+        let sent = Sent::of(&request);
         let mut builder = self.inner.request(request.method, url).timeout(limit);
         if !request.query.is_empty() {
             builder = builder.query(&request.query);
@@ -277,6 +281,10 @@ impl HttpClient {
             }
             body.extend_from_slice(&chunk);
         }
+        if weight::is_too_heavy(&body) {
+            return Err(HttpError::TooHeavy { asked: asked.to_owned(), host: self.host(), limit: weight::WEIGHT_MAX });
+        }
+        let body = sent.hidden_in(body, !status.is_success());
         Ok(Answer { status, headers, body, asked: asked.to_owned() })
     }
 

@@ -76,6 +76,10 @@ impl Ironic {
                 return Err(malformed("GET /v1/nodes", "an answer without a list 'nodes'"));
             }
             let before = nodes.len();
+            // A page of more than was asked for, again and again, would fill the memory.
+            if before + page.len() > PAGES_MAX * PAGE {
+                break;
+            }
             for value in page {
                 nodes.push(Node::read(value, "GET /v1/nodes")?);
             }

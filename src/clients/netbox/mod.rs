@@ -137,14 +137,17 @@ impl NetBox {
 
     /// A page of a long list that is read in lanes, on a connection of its own. A server with several processes gives a
     /// connection to one of them for as long as it lasts: kept ones crowd in some of them while others have nothing to do.
+    /// Says how long the answer was.
     pub(crate) async fn get_page<T: DeserializeOwned>(
         &self,
         path: &str,
         query: Vec<(String, String)>,
-    ) -> Result<T, NetBoxError> {
+    ) -> Result<(T, usize), NetBoxError> {
         let mut request = Request::get(path).header("connection", "close");
         request.query = query;
-        self.decode::<T>(self.send(request).await?).map(|found| found.record)
+        let answer = self.send(request).await?;
+        let bytes = answer.body.len();
+        Ok((self.decode::<T>(answer)?.record, bytes))
     }
 
     pub(crate) async fn patch<T: DeserializeOwned>(

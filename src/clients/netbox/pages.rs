@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use super::NetBox;
 use super::error::NetBoxError;
 use super::records::{OnlyId, Page};
+use crate::clients::http::HttpError;
 
 /// Rows of a page. NetBox lowers it silently to its own maximum, which the stride below follows.
 const PAGE: usize = 1000;
@@ -25,6 +26,8 @@ const LANES_MAX: usize = 32;
 /// A list longer than this is refused: it would be a filter that the server ignored, or no NetBox.
 const ROWS_MAX: usize = 500_000;
 const PAGES_MAX: usize = 5_000;
+/// All pages of a list together. Half a million interfaces are some 300 MB.
+const BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// A list that was read to its end.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +61,11 @@ pub struct Sweep<T> {
     agrees: bool,
     count: usize,
     told: usize,
+    /// Pages and bytes so far: a count is the server's own word, and its list need not end with it (Z3).
+    pages: usize,
+    bytes: usize,
+    asked: String,
+    host: String,
 }
 
 /// The pages of a lane in their order, or those of all lanes as they come.
@@ -67,6 +75,7 @@ type Lanes<T> = Pin<Box<dyn Stream<Item = Result<LanePage<T>, NetBoxError>> + Se
 struct LanePage<T> {
     rows: Vec<T>,
     agrees: bool,
+    bytes: usize,
 }
 
 impl<T> Sweep<T> {
@@ -79,7 +88,22 @@ impl<T> Sweep<T> {
         let Some(page) = self.lanes.try_next().await? else { return Ok(None) };
         self.agrees &= page.agrees;
         self.told += page.rows.len();
+        (self.pages, self.bytes) = (self.pages + 1, self.bytes.saturating_add(page.bytes));
+        let (asked, host) = (self.asked.clone(), self.host.clone());
+        if self.bytes > BYTES_MAX {
+            return Err(HttpError::TooLarge { asked, host, limit: BYTES_MAX }.into());
+        }
+        if self.told > ROWS_MAX || self.pages > self.pages_max() {
+            let limit = self.told.min(ROWS_MAX);
+            return Err(NetBoxError::TooLong { asked, host, limit });
+        }
         Ok(Some(page.rows))
+    }
+
+    /// Lists grow while they are read, and servers lower the size of a page; a list of so many more pages than it told of
+    /// rows has no end.
+    fn pages_max(&self) -> usize {
+        PAGES_MAX.min(self.count + 100)
     }
 
     /// After the end: whether the pages add up.
@@ -136,6 +160,10 @@ impl NetBox {
             agrees: one.count.is_some(),
             count,
             told: 0,
+            pages: 0,
+            bytes: 0,
+            asked: format!("GET {path}"),
+            host: self.http.host(),
         })
     }
 
@@ -156,7 +184,8 @@ impl NetBox {
             let cuts = self.cut(path, &filter, last + 1, (stride, stride), pages).await?;
             lanes = self.lanes(path, &filter, stride, cuts);
         }
-        Ok(Sweep { first: Some(first.results), lanes, agrees, count, told: 0 })
+        let (asked, host) = (format!("GET {path}"), self.http.host());
+        Ok(Sweep { first: Some(first.results), lanes, agrees, count, told: 0, pages: 0, bytes: 0, asked, host })
     }
 
     /// Reads lanes side by side, each begun when there is room for it.
@@ -259,7 +288,8 @@ impl Lane {
         let Some(mut lane) = lane else { return Ok(None) };
         let mut range = vec![("id__gte", lane.from)];
         range.extend(lane.until.map(|until| ("id__lt", until)));
-        let page: Page<T> = lane.netbox.get_page(&lane.path, page_of(&lane.filter, lane.limit, &range)).await?;
+        let query = page_of(&lane.filter, lane.limit, &range);
+        let (page, bytes): (Page<T>, usize) = lane.netbox.get_page(&lane.path, query).await?;
         let last = lane.netbox.last_in_order(&lane.path, &page.results)?;
         let outside = |row: &T| row.id() < lane.from || lane.until.is_some_and(|until| row.id() >= until);
         if page.results.iter().any(outside) {
@@ -272,6 +302,6 @@ impl Lane {
         let more = page.next.is_some() && !page.results.is_empty();
         let agrees = agrees && (more || lane.expected == Some(lane.read));
         lane.from = last + 1;
-        Ok(Some((LanePage { rows: page.results, agrees }, more.then_some(lane))))
+        Ok(Some((LanePage { rows: page.results, agrees, bytes }, more.then_some(lane))))
     }
 }

@@ -1,5 +1,7 @@
 //! Reads a collection to its end: pages, nulls, and members that are broken.
 
+use serde_json::{Map, Value};
+
 use super::error::RedfishError;
 use super::resource::{Resource, link_of, same_path};
 use super::service::Redfish;
@@ -8,6 +10,8 @@ use crate::domain::text::neutralize_to;
 /// Pages and members that are read at most: an endless collection ends here (Z3).
 const PAGES_MAX: usize = 64;
 const MEMBERS_MAX: usize = 1024;
+/// What all members of a collection together may take of the memory. Those of a whole server are a few megabytes.
+const WEIGHT_MAX: usize = 128 * 1024 * 1024;
 
 /// The members of a collection, and those that could not be used.
 #[derive(Debug, Default)]
@@ -41,6 +45,7 @@ impl Redfish {
         let mut listing = Listing::default();
         let mut seen: Vec<String> = Vec::new();
         let mut pages: Vec<String> = Vec::new();
+        let mut total = 0;
         let mut next = Some(match query {
             Some(query) if !path.contains('?') => format!("{path}?{query}"),
             _ => path.to_owned(),
@@ -74,7 +79,14 @@ impl Redfish {
                     None => self.member(&link).await,
                 };
                 match read {
-                    Ok(resource) if resource.is_whole() => listing.members.push(resource),
+                    Ok(resource) if resource.is_whole() => {
+                        total += members_weight(&resource.body);
+                        if total > WEIGHT_MAX {
+                            let what = format!("its members would take more than {} MB of memory", WEIGHT_MAX >> 20);
+                            return Err(RedfishError::Unusable { path: neutralize_to(path, 200), what });
+                        }
+                        listing.members.push(resource);
+                    }
                     Ok(_) => listing.skipped.push(Skipped {
                         path: neutralize_to(&link, 200),
                         why: "the resource lacks 'Id' and '@odata.id'".to_owned(),
@@ -99,5 +111,20 @@ impl Redfish {
             Err(e) if e.is_of_one_resource() => self.get(link).await,
             read => read,
         }
+    }
+}
+
+/// About what a resource takes of the memory: a map is made for eleven members at least.
+fn members_weight(members: &Map<String, Value>) -> usize {
+    let texts = members.iter().map(|(name, value)| name.len() + 96 + weight(value));
+    640 + texts.sum::<usize>()
+}
+
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => 64 * items.len() + items.iter().map(weight).sum::<usize>(),
+        Value::Object(members) => members_weight(members),
     }
 }

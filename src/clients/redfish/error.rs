@@ -86,7 +86,8 @@ impl RedfishError {
             | RedfishError::Unusable { .. }
             | RedfishError::Precondition { .. } => true,
             RedfishError::Http(e) => {
-                matches!(e, HttpError::NotJson { .. } | HttpError::CutShort { .. } | HttpError::TooLarge { .. })
+                use HttpError::{CutShort, NotJson, TooHeavy, TooLarge};
+                matches!(e, NotJson { .. } | CutShort { .. } | TooLarge { .. } | TooHeavy { .. })
             }
             RedfishError::Unauthorized { .. }
             | RedfishError::PasswordChangeRequired { .. }

@@ -13,7 +13,7 @@ use super::error::{RedfishError, TlsTrouble, tls_trouble};
 use super::resource::Resource;
 use super::said::{Said, property_refused};
 use super::turn;
-use crate::clients::http::{Answer, Auth, HttpClient, HttpError, HttpOptions, Method, Request};
+use crate::clients::http::{Answer, Auth, Carrier, HttpClient, HttpError, HttpOptions, Method, Request};
 use crate::clients::rehearsal::Rehearsal;
 use crate::config::settings::Trust;
 use crate::domain::text::neutralize_to;
@@ -112,6 +112,12 @@ impl Redfish {
     /// The same BMC as a plan asks it: nothing is changed there (G14).
     pub fn rehearsed(mut self, rehearsal: &Rehearsal) -> Self {
         self.http = self.http.rehearsed(rehearsal);
+        self
+    }
+
+    /// The same BMC, reached by another carrier than the wire.
+    pub fn over(mut self, carrier: Arc<dyn Carrier>) -> Self {
+        self.http = self.http.over(carrier);
         self
     }
 

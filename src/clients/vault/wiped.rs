@@ -51,12 +51,16 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     })
 }
 
-/// Text of another system without the secrets that it was given, in plain or as JSON writes them.
-pub(super) fn without(text: &str, secrets: &[&str]) -> String {
+/// Text of another system without the secrets that it was given, in plain or as JSON writes them, also in texts within texts.
+pub fn without(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
-        let escaped = Zeroizing::new(Value::String((*secret).to_owned()).to_string());
-        text = text.replace(secret, "***").replace(escaped.trim_matches('"'), "***");
+        let mut form = Zeroizing::new((*secret).to_owned());
+        for _ in 0..4 {
+            text = text.replace(form.as_str(), "***");
+            let quoted = Zeroizing::new(Value::String(form.to_string()).to_string());
+            form = Zeroizing::new(quoted[1..quoted.len() - 1].to_owned());
+        }
     }
     text
 }

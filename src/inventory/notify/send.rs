@@ -38,6 +38,7 @@ pub(super) async fn run(
             Ok(nats) => {
                 wait = RETRY.0;
                 with(&nats, &mut waiting, &mut held, &mut health).await;
+                sleep(wait).await;
             }
             Err(error) => {
                 health.tell(Some(error.to_string())).await;

@@ -16,7 +16,7 @@ use super::health::Health;
 use super::tls::Tls;
 use super::{cancelled_within, longer};
 use crate::clients::http;
-use crate::clients::vault::Vault;
+use crate::clients::vault::{Vault, without};
 use crate::config::settings::{PostgresSettings, Trust};
 use crate::domain::text::neutralize_to;
 
@@ -161,7 +161,8 @@ async fn connect(settings: &PostgresSettings, vault: &Vault) -> Result<(Client, 
                 Some(_) => "let the role log in with that password (pg_hba.conf, docs/push.md)",
                 None => "look whether that server is there, and what netbox.push.postgres says of TLS and certificates",
             };
-            Err(trouble(format!("{} can't be connected to: {}", at(settings), words(&error)), action))
+            let said = without(&words(&error), &[password.expose_secret()]);
+            Err(trouble(format!("{} can't be connected to: {said}", at(settings)), action))
         }
         Err(_) => Err(trouble(
             format!("{} did not answer within {} s", at(settings), CONNECT.as_secs()),

@@ -1,0 +1,3 @@
+#![no_main]
+
+muster_fuzz::fuzz!();
