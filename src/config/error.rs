@@ -33,8 +33,11 @@ impl Excerpt {
         };
         let trimmed = line.trim_end();
         let inside = trimmed.trim_start().trim_start_matches('[').trim_end_matches(']');
-        if trimmed.trim_start().starts_with('[') && trimmed.ends_with(']') && plain(inside) {
-            let column = line.len() - line.trim_start().len();
+        let indent = line.len() - line.trim_start().len();
+        // What else counts as space somewhere moves a terminal's cursor.
+        let is_indent = line[..indent].chars().all(|c| c == ' ' || c == '\t');
+        if is_indent && trimmed.trim_start().starts_with('[') && trimmed.ends_with(']') && plain(inside) {
+            let column = indent;
             return Some(Excerpt { text: trimmed.to_owned(), column, width: trimmed.len() - column });
         }
         let (key, _) = line.split_once('=')?;
